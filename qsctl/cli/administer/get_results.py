@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -226,7 +226,7 @@ def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: there may be millions, and those take longer to make
 class MessageRow:
     """A row: a sample as it lies in its queue."""
 
@@ -264,12 +264,11 @@ class Messages(DeclaredRows, rows=MessageRow):
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""
-        lines: list[MessageRow] = []
-        for each in self.messages:
-            row = self._row(*each)
-            origin = row.dead_letter_from and f"{row.dead_letter_from} ({row.dead_letter_reason})"
-            content = shown(row.payload, row.payload_encoding)
-            lines.append(replace(row, payload=content, dead_letter_from=origin))
+        lines = [self._row(*each) for each in self.messages]
+        for line in lines:
+            line.payload = shown(line.payload, line.payload_encoding)
+            if line.dead_letter_from:
+                line.dead_letter_from += f" ({line.dead_letter_reason})"
         order = (
             "service", "position", "status", "identity", "attempts", "redelivered", "size_bytes", "enqueued_at",
             "dead_letter_from", "payload",

@@ -23,13 +23,12 @@ fields computed. A result without rows, a `DeclaredResult`, declares its own fie
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import get_annotations
-from types import SimpleNamespace
+from itertools import repeat
 from typing import Any, ClassVar, Literal, TypeVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, plain
@@ -116,7 +115,8 @@ def _own_fields(declaring: type) -> Iterator[tuple[str, DeclaredField]]:
         for name, text in get_annotations(declaring).items()
         if str(text).startswith("Annotated[") or hasattr(names.get(text), "__metadata__")
     }
-    hints = typing.get_type_hints(SimpleNamespace(__annotations__=texts), names, include_extras=True)
+    marked = type(declaring.__name__, (), {"__annotations__": texts, "__module__": declaring.__module__})
+    hints = typing.get_type_hints(marked, include_extras=True)
     for name, hint in hints.items():
         marks = hint.__metadata__
         help_text = next((each for each in marks if isinstance(each, str)), "")
@@ -124,28 +124,32 @@ def _own_fields(declaring: type) -> Iterator[tuple[str, DeclaredField]]:
         yield name, DeclaredField(name, hint.__origin__, help_text, heading)
 
 
+_DOCUMENTED: dict[type, Mapping[str, str]] = {}
+
+
 def documented(declaring: type) -> Mapping[str, str]:
     """Return the declared fields that documents have, each with its help."""
-    return {name: field.help for name, field in declared(declaring).items() if field.help}
+    found = _DOCUMENTED.get(declaring)
+    if found is None:
+        found = _DOCUMENTED[declaring] = {name: field.help for name, field in declared(declaring).items() if field.help}
+    return found
 
 
 def row_of(row_type: type, item: object) -> dict[str, Plain]:
     """Return the documented fields of an item as data."""
-    row: dict[str, Plain] = {}
-    for name, field in declared(row_type).items():
-        if field.help:
-            row[name] = _data(getattr(item, name))
-    return row
-
-
-def _data(value: object) -> Plain:
-    return value if type(value) in _PLAIN_TYPES else plain(value)  # type: ignore[return-value]
+    names = documented(row_type)
+    return {
+        name: value if type(value) in _PLAIN_TYPES else plain(value)
+        for name, value in zip(names, map(getattr, repeat(item), names), strict=True)
+    }
 
 
 def read(row_type: type[_RowT], item: object, /, **computed: object) -> _RowT:
     """Return a row whose fields are computed, or else attributes of an item."""
-    names = [field.name for field in dataclasses.fields(row_type)]  # type: ignore[arg-type]
-    return row_type(**{name: getattr(item, name) for name in names if name not in computed}, **computed)
+    for name in row_type.__dataclass_fields__:  # type: ignore[attr-defined]
+        if name not in computed:
+            computed[name] = getattr(item, name)
+    return row_type(**computed)
 
 
 def table_of(
@@ -182,8 +186,9 @@ def table_of(
         if field.heading.when is not None and not field.heading.when(values):
             continue
         columns.append(field.column((headings or {}).get(name)))
-        shown = field.heading.shown
-        cells.append([_data(value if shown is None else shown(value)) for value in values])
+        if field.heading.shown is not None:
+            values = [field.heading.shown(value) for value in values]
+        cells.append([value if type(value) in _PLAIN_TYPES else plain(value) for value in values])
     names = [column.field for column in columns]
     rows: list[Row] = [dict(zip(names, line, strict=True)) for line in zip(*cells, strict=True)]
     return TableBlock(columns, rows, title, empty, keeps_columns)
@@ -229,6 +234,7 @@ class DeclaredRows(Result):
         super().__init_subclass__()
         assert not items or any(items in get_annotations(base) for base in cls.__mro__), f"{items} is an attribute"
         cls.row_type = rows or cls.row_type
+        assert documented(cls.row_type), f"{cls.row_type.__name__} declares no field"
         cls.items_name = items or cls.items_name
         cls.row_fields = tuple(documented(cls.row_type))
         cls.field_help = {**documented(cls.row_type), **documented(cls), **cls.document_help}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +25,7 @@ class ConsumerAnswer(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: there may be millions, and those take longer to make
 class ConsumedRow:
     """A row: a sample as its consumer received it."""
 
@@ -68,7 +68,9 @@ class Consumed(DeclaredRows, PartialResult, rows=ConsumedRow):
 
     def table(self) -> TableBlock:
         """One line a sample, long contents cut."""
-        lines = [replace(each, payload=shown(each.payload, each.payload_encoding)) for each in self._items]
+        lines = [self._item(each) for each in self.deliveries]
+        for line in lines:
+            line.payload = shown(line.payload, line.payload_encoding)
         return table_of(ConsumedRow, lines, empty="No samples.")
 
     @cached_property

@@ -51,7 +51,7 @@ class Line:
     held: Annotated[int | None, "samples", Heading("Held", short="H", rank=2, when=any_known)]
     age_s: Annotated[float, "age in seconds", Heading("Age", shown=lambda value: f"{value:g} s", cell="age")]
     kind: Annotated[Kind, "kind of the queue"]
-    place: Annotated[str, Heading("Where", "right")]
+    place: Annotated[Path | str, Heading("Where", "right")]
     secret: str = "never shown"
 
 
@@ -75,7 +75,7 @@ class Written(DeclaredResult):
     text: str = ""
 
 
-LINES = Lines("here", (Line("One", "Q", 3, 1.5, Kind.PLAIN, "x"), Line("One", "R", None, 2, Kind.PLAIN, "y")))
+LINES = Lines("here", (Line("One", "Q", 3, 1.5, Kind.PLAIN, Path("x")), Line("One", "R", None, 2, Kind.PLAIN, "y")))
 DOCUMENT = [
     {"service": "One", "queue": "Q", "held": 3, "age_s": 1.5, "kind": "plain"},
     {"service": "One", "queue": "R", "held": None, "age_s": 2, "kind": "plain"},
@@ -166,6 +166,13 @@ def test_items_are_named_by_an_attribute() -> None:
 
         class _Misnamed(DeclaredRows, rows=Line, items="row"):
             rows_of_it: tuple[Line, ...]
+
+
+def test_rows_have_fields() -> None:
+    with pytest.raises(AssertionError, match="Kind declares no field"):
+
+        class _Empty(DeclaredRows, rows=Kind):
+            """Rows of a class that declares nothing."""
 
 
 def test_subclass_has_the_rows_of_its_base_and_fields_of_its_own() -> None:
