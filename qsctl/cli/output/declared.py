@@ -44,9 +44,9 @@ class Heading:
 
     Args:
         text: the heading; empty: the column has none.
-        justify: the side that it leans to; by default numbers lean to the right.
+        justify: alignment; by default numbers are aligned to the right.
         short: the heading where the terminal is narrow.
-        rank: importance; the higher it is, the sooner the column is left out of a narrow terminal.
+        rank: the least important columns have the highest; a narrow terminal leaves them out first.
         shown: returns the cell of a value; by default the value itself is shown.
         cell: name of the cell, where it is not what `--columns` shows under the field's name: `age` of `age_s`.
         when: returns whether the table has the column at all, by the field's values.
@@ -62,12 +62,12 @@ class Heading:
 
 
 def varied(values: Sequence[object]) -> bool:
-    """Return whether values differ: a column `when` rows of several things are listed together."""
+    """Return whether values differ: the `when` of a column that only rows of several things need."""
     return len(set(values)) > 1
 
 
 def any_known(values: Sequence[object]) -> bool:
-    """Return whether a value is not None: a column `when` it may be unknown of all."""
+    """Return whether a value is not None: the `when` of a column whose values may all be unknown."""
     return any(each is not None for each in values)
 
 
@@ -214,8 +214,8 @@ class DeclaredResult(Result):
 class DeclaredRows(Result):
     """Base of results that are rows: the document is the list of them, and people see a table of them.
 
-    Fields that the subclass itself declares are those that its document has besides; it then makes its `document`, of
-    `row_of` itself and its rows.
+    Fields that the subclass itself declares are those that its document has besides; it then defines `document`, as in
+    `{**row_of(States, self), "states": self.rows()}`.
     """
 
     row_type: ClassVar[type]
