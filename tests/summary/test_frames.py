@@ -30,6 +30,7 @@ from qsctl.summary.measures.observation import Holding, Observation
 from qsctl.summary.measures.ranks import waits_at_ranks
 from qsctl.summary.measures.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.measures.throughput import windows
+from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.session import SparkOptions, spark_session
 
 S = SECOND_NS
@@ -52,9 +53,8 @@ def of_rows(session: Any, rows: Sequence[tuple[Any, ...]], shape: tables.StructT
     """Return literal rows as a frame."""
     columns = list(zip(*rows, strict=True)) or [()] * len(shape.fields)
     schema = to_arrow_schema(shape)
-    return session.createDataFrame(
-        pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
-    )
+    made = pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
+    return session.createDataFrame(made) if isinstance(session, LocalSession) else SparkEngine(session).frame(made)
 
 
 def frame(session: Any, rows: Sequence[dict[str, Any]]) -> Any:
