@@ -50,8 +50,8 @@ from qsctl.summary.spark.session import SparkOptions, spark_session, tune
 BRIEF_BYTES: Final = 128 << 20
 """A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
 
-LOCAL_BYTES: Final = 4 << 30
-"""Up to this size logs are summarized in this process."""
+LOCAL_BYTES: Final = 8 << 30
+"""Up to this size logs are summarized in this process: 10^8 messages (5.1 GB) in 99 s and 0.6 GB on two processors."""
 
 MOST_ROWS_SHOWN: Final = 20_000
 """Rows of a table in time that are brought to this process; more are only written to `out`."""
