@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -110,18 +111,16 @@ def compare_runs(
         by, SECOND_NS, _MEASURES, True, DEFAULT_CONFIDENCE, (), len(folders), names_runs=True
     )  # fmt: skip
     found, skipped = read_these(folders, skip_damaged=skip_damaged)
-
-    def compared(engine: SummaryEngine, runs: Sequence[SummarizedRun], notes: tuple[str, ...]) -> ComparedRuns:
-        return _compared(engine, runs, asked, notes, group, false_alarm)
-
+    compared = partial(_compared, asked=asked, group=group, false_alarm=false_alarm)
     return computed(found, skipped, compared, options=options, skip_damaged=skip_damaged)
 
 
 def _compared(
     engine: SummaryEngine,
     runs: Sequence[SummarizedRun],
-    asked: AskedMeasures,
     skipped: tuple[str, ...],
+    *,
+    asked: AskedMeasures,
     group: str,
     false_alarm: float,
 ) -> ComparedRuns:

@@ -7,6 +7,7 @@ with a message log are one plan of Spark, and those without another one: `batch_
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -116,10 +117,7 @@ def summarize_runs(
     )
     runs, skipped = read_these(folders, skip_damaged=skip_damaged)
     shown = MOST_ROWS_SHOWN if most_rows is None else most_rows
-
-    def summary(engine: SummaryEngine, whole: Sequence[SummarizedRun], notes: tuple[str, ...]) -> RunSummary:
-        return _summary(engine, whole, asked, out, shown, notes, append=append)
-
+    summary = partial(_summary, asked=asked, out=out, most_rows=shown, append=append)
     if append:
         return _on_spark(_spark_engine(runs, options), runs, skipped, summary, skip_damaged=skip_damaged)
     return computed(runs, skipped, summary, options=options, skip_damaged=skip_damaged, out=out)
@@ -250,21 +248,18 @@ def summarize(
     asked = checked_measures(by, window_ns, measures, exact, confidence, tuple(clients), len(runs), names_runs=append)
     found, skipped = read_these([location(run) for run in runs], skip_damaged=skip_damaged)
     place = None if out is None else location(out)
-
-    def summary(engine: SummaryEngine, whole: Sequence[SummarizedRun], notes: tuple[str, ...]) -> RunSummary:
-        return _summary(engine, whole, asked, place, MOST_ROWS_SHOWN, notes, append=append)
-
+    summary = partial(_summary, asked=asked, out=place, most_rows=MOST_ROWS_SHOWN, append=append)
     return _on_spark(SparkEngine(spark), found, skipped, summary, skip_damaged=skip_damaged)
 
 
 def _summary(
     engine: SummaryEngine,
     runs: Sequence[SummarizedRun],
+    skipped: tuple[str, ...],
+    *,
     asked: AskedMeasures,
     out: Location | None,
     most_rows: int,
-    skipped: tuple[str, ...],
-    *,
     append: bool,
 ) -> RunSummary:
     labels = labels_of(runs)

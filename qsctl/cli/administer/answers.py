@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 OK: Final = "OK"
 DRY_RUN: Final = "DRY_RUN"
-AnsweringService: TypeAlias = Annotated[
-    str, "application name of the service that answered", Heading("Service", when=varied)
-]
 SERVICE_HELP: Final = {"service": "application name of the service that answered"}
+AnsweringService: TypeAlias = Annotated[str, SERVICE_HELP["service"], Heading("Service", when=varied)]
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,9 @@ def open_service(
         log_label=options.log_label,
         holds_samples=holds_samples,
         discards_damaged=options.discards_damaged,
+        drops_service_state=options.forgets_configuration or not persistence.restore,
     )
     try:
-        stores.drops_service_state = options.forgets_configuration or not persistence.restore
         restore(engine, stores, options.now())
     except BaseException:
         stores.abandon()

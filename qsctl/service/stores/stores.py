@@ -75,6 +75,7 @@ class Stores:
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
         discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        drops_service_state: whether the stored configuration is not restored: it goes once nothing refuses the start.
         environment: where the files are.
 
     Raises:
@@ -96,6 +97,7 @@ class Stores:
         log_label: str = "",
         holds_samples: bool = True,
         discards_damaged: bool = False,
+        drops_service_state: bool = False,
         environment: Environment = HOST_ENVIRONMENT,
     ) -> None:
         self.environment = environment
@@ -114,8 +116,7 @@ class Stores:
         """Whether what was found at the start was whole, or was given up: nothing is noted or emptied before that."""
         self._to_empty: set[QueueName] = set()
         """Queues whose samples are not restored, and go once nothing refuses the start."""
-        self.drops_service_state = False
-        """Whether the service's state is not restored, and goes then, too."""
+        self._drops_service_state = drops_service_state
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
@@ -196,7 +197,7 @@ class Stores:
         self.refuse_loss()
         self._is_judged = True
         if self.service is not None:
-            if self.drops_service_state:
+            if self._drops_service_state:
                 self.service.compact([])
             self.files.note_service(self.service)
         for name in self._to_empty:
@@ -262,7 +263,7 @@ class Stores:
 
     def load_service(self) -> Iterator[Record]:
         """Return the stored configuration; nothing where none is kept, or where it is not restored."""
-        return iter(()) if self.service is None or self.drops_service_state else self.service.load()
+        return iter(()) if self.service is None or self._drops_service_state else self.service.load()
 
     def payload(self, queue: QueueName, position: int) -> bytes:
         """Return the payload of a sample that is held (`Storage.payload`).

@@ -82,23 +82,24 @@ def window_messages(endpoint: Endpoint) -> int:
 
 def _replayed_bytes(replay: Replay) -> int:
     """Return the payload that the queues of a service may hold: up to their limits, or else all that came."""
+    return max(_bytes_of_recording(replay, each) for each in replay.recordings)
+
+
+def _bytes_of_recording(replay: Replay, recording: str) -> int:
     from qsctl.eventlog.location import location
     from qsctl.sim.replay.recording import read_recording
 
+    sizes: dict[str, list[int]] = {}
+    for row in read_recording(location(recording)).arrivals:
+        sizes.setdefault(row.queue, []).append(row.size_bytes)
     names = short_names(replay.service)
-    totals = []
-    for recording in replay.recordings:
-        sizes: dict[str, list[int]] = {}
-        for row in read_recording(location(recording)).arrivals:
-            sizes.setdefault(row.queue, []).append(row.size_bytes)
-        total = 0
-        for queue in replay.queues:
-            came = sizes.get(names[queue.name], [])
-            count_max = queue.settings.limits.max_count
-            count = len(came) if count_max < 0 else min(len(came), count_max)
-            total += sum(sorted(came, reverse=True)[:count])
-        totals.append(total)
-    return max(totals)
+    total = 0
+    for queue in replay.queues:
+        came = sizes.get(names[queue.name], [])
+        count_max = queue.settings.limits.max_count
+        count = len(came) if count_max < 0 else min(len(came), count_max)
+        total += sum(sorted(came, reverse=True)[:count])
+    return total
 
 
 def _largest_work_units(scenario: Scenario) -> dict[tuple[str, Queue], int]:

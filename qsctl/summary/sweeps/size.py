@@ -139,10 +139,11 @@ def size(
     error = (1.0 - confidence) / _divided_among(settings, effects)
     recordings = 1 if scenario.replay is None else len(scenario.replay.recordings)
     if most_replications is None and recordings > 1:
-        _check_recordings(targets, error, recordings)
+        _check_runs(targets, error, recordings, f"{recordings} recordings", _MORE_RECORDINGS)
         most_replications = recordings
     elif most_replications is not None and not is_deterministic(changed):
-        _check_replications(targets, error, most_replications)
+        named = f"--max-replications {most_replications}"
+        _check_runs(targets, error, most_replications, named, _MORE_REPLICATIONS)
     runner = runner or SparkRunner(scenario, options)
     first = runner.run([Task(highest, 0, scenario.seed)])[0].figures
     _check_queues(targets, [figures.queue for figures in first])
@@ -211,26 +212,30 @@ def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect])
     return len(settings) if Direction.WORSE not in directions else 2 * (len(settings) + 1)
 
 
-def _check_replications(targets: Sequence[Target], error: float, asked: int) -> None:
-    for target in targets:
-        needed = runs_needed(target, error)
-        if target.kind is not TargetKind.MEAN and asked < needed:
-            raise UsageError(
-                f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
-                f"runs violate it needs {needed} runs without one that does",
-                remedy=f"Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'.",
-            )
+_MORE_REPLICATIONS: Final = "Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'."
+_MORE_RECORDINGS: Final = (
+    "Name {needed} or more, ask for a larger proportion, as in 'P(…)<20%', or allow loads that are drawn from these "
+    "recordings with --max-replications {needed}."
+)
 
 
-def _check_recordings(targets: Sequence[Target], error: float, recordings: int) -> None:
+def _check_runs(targets: Sequence[Target], error: float, runs: int, named: str, remedy: str) -> None:
+    """Refuse a number of runs that cannot show a target.
+
+    Args:
+        targets: all of them.
+        error: the largest probability of a false answer.
+        runs: of a candidate at most.
+        named: these runs, as they were asked for.
+        remedy: what to do, with `{needed}` in the place of the number.
+    """
     for target in targets:
         needed = runs_needed(target, error)
-        if target.kind is not TargetKind.MEAN and recordings < needed:
+        if target.kind is not TargetKind.MEAN and runs < needed:
             raise UsageError(
-                f"{recordings} recordings cannot show {target.text}: that less than {100 * target.share:g} % of runs "
-                f"violate it needs {needed} without one that does",
-                remedy=f"Name {needed} or more, ask for a larger proportion, as in 'P(…)<20%', or allow loads that are "
-                f"drawn from these recordings with --max-replications {needed}.",
+                f"{named} cannot show {target.text}: that less than {100 * target.share:g} % of runs violate it needs "
+                f"{needed} runs without one that does",
+                remedy=remedy.format(needed=needed),
             )
 
 
