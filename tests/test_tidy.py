@@ -301,6 +301,16 @@ def test_only_the_renderer_prints() -> None:
     assert printers <= {"qsctl/cli/output/render.py"}
 
 
+def test_nothing_replaces_the_streams_of_all_threads() -> None:
+    replacing = {
+        name(path)
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and node.attr in {"redirect_stderr", "redirect_stdout"}
+    }
+    assert not replacing, "give notes to `notes_go_to` instead"
+
+
 LOOSE = re.compile(r"\b(tells?|told|says?|said|nobody|somebody|whoever|whom|settle[ds]?|under way|put off)\b", re.I)
 """Words that stand for many things, see the glossary of `qsctl/README.md`: a program reports, states, shows."""
 SCHEMAS = sorted((ROOT / "schemas").glob("*.xsd"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,3 +49,14 @@ def called_by(caller: ProgramCaller) -> Iterator[None]:
         yield
     finally:
         _CALLER.reset(token)
+
+
+@contextmanager
+def notes_go_to(receive: Callable[[str], None] = _nothing) -> Iterator[None]:
+    """Give the notes of this block, in this thread, to a function: a screen or a page shows them in its own place.
+
+    `contextlib.redirect_stderr` would replace the stream of all threads, among them those that report an error; where
+    two blocks overlap, it would leave the stream of one of them behind for good.
+    """
+    with called_by(replace(program_caller() or ProgramCaller(), on_note=receive)):
+        yield

@@ -6,7 +6,6 @@ Decides: when to look, what a service that falls silent means, and that an embed
 from __future__ import annotations
 
 import contextlib
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from qsctl.cli.caller import notes_go_to
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.results import Result
 from qsctl.errors import NoAnswer, UsageError
@@ -103,7 +103,7 @@ def _frames(
                     seen = look(kept)
                 else:
                     # What it reports when it is opened was reported the first time.
-                    quiet = contextlib.redirect_stderr(io.StringIO()) if seen else contextlib.nullcontext()
+                    quiet = notes_go_to() if seen else contextlib.nullcontext()
                     with quiet, service.open() as administration:
                         seen = look(administration)
             except NoAnswer as silent:

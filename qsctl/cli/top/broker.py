@@ -7,13 +7,13 @@ back, has the broker's averages of the last minute.
 from __future__ import annotations
 
 import contextlib
-import io
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from qsctl.cli.caller import notes_go_to
 from qsctl.cli.top.look import Figure, Look
 from qsctl.errors import QsctlError
 
@@ -76,7 +76,7 @@ class BrokerSource:
         self._opened.close()
 
     def _connected(self) -> SempBroker:
-        with contextlib.redirect_stderr(io.StringIO()):  # what it notes would be written over the screen
+        with notes_go_to():  # they would be written over the screen
             self._broker = self._opened.enter_context(self._open())
         self._name = self._broker.name
         return self._broker

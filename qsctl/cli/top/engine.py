@@ -6,12 +6,11 @@ outbound threads have delivered counts where that is more. Of listings the newes
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from qsctl.cli.caller import notes_go_to
 from qsctl.cli.engine.results import age_text
 from qsctl.cli.monitoring.show_engine import empty_at, moment_text
 from qsctl.cli.top.look import Figure, Look, summary_of
@@ -64,8 +63,8 @@ class EngineSource:
 
         if of:
             return self._messages(of)
-        noted = io.StringIO()
-        with contextlib.redirect_stderr(noted):  # it would be written over the screen
+        notes: list[str] = []
+        with notes_go_to(notes.append):  # they would be written over the screen
             watched = self._options.look(self._sources, needs_history=False)
         history = watched.history
         now = history.now
@@ -74,7 +73,7 @@ class EngineSource:
         rows = [_row(each, now, before) for each in trends(now, before)]
         if watched.is_database:
             self._before = now
-        wrong = f"Damaged: {watched.damage[0]}" if watched.damage else " ".join(noted.getvalue().split())
+        wrong = f"Damaged: {watched.damage[0]}" if watched.damage else " ".join(" ".join(notes).split())
         return Look("Queue", ENGINE_FIGURES, rows, _summary(rows, history), wrong or ("" if rows else "Nothing waits."))
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:

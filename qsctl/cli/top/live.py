@@ -7,13 +7,13 @@ commands wait for it; so it is closed between looks.
 from __future__ import annotations
 
 import contextlib
-import io
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from qsctl.cli.caller import notes_go_to
 from qsctl.cli.top.look import Look, Rates, consumers_seen, queues_seen
 from qsctl.errors import QsctlError
 
@@ -67,16 +67,16 @@ class LiveSource:
     def close(self) -> None:
         """Let go of what is looked at."""
         self._service = None
-        with contextlib.redirect_stderr(io.StringIO()):  # what it reports would be written over the screen
+        with notes_go_to():  # they would be written over the screen
             self._opened.close()
 
     def _opened_service(self) -> Administration:
         if self._service is None:
-            reported = io.StringIO()
-            with contextlib.redirect_stderr(reported):
+            notes: list[str] = []
+            with notes_go_to(notes.append):
                 self._service = self._opened.enter_context(self._open())
             self._service.on_notice = self._heed
-            self._notice = " ".join(reported.getvalue().split())
+            self._notice = " ".join(" ".join(notes).split())
         return self._service
 
     def _heed(self, notice: str) -> None:
