@@ -1,7 +1,7 @@
-"""Addresses and credentials of brokers: permitted addresses, the header of each credential, and secrets that are never
-printed.
+"""Addresses and credentials of brokers.
 
-Decides: what an address may be (HTTP or HTTPS, without credentials in it), and which header carries which credentials.
+Decides which addresses are allowed (HTTP or HTTPS, without credentials in them), which HTTP header carries which
+credentials, and that secrets are never printed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHARACTERS_MAX: Final = 4096
 
 
 class Secret:
-    """A password or a token: `reveal` returns its text, and nothing else does."""
+    """A password or a token; only `reveal` returns the text, `repr` and `str` hide it."""
 
     __slots__ = ("_text",)
 
@@ -40,13 +40,13 @@ class Secret:
         return hash(self._text)
 
     def reveal(self) -> str:
-        """Return the text; for the header of a request and the file of the contexts alone."""
+        """Return the secret text, for use in a request's header and in the file of contexts alone."""
         return self._text
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user name with a password, or a bearer token; nothing: requests are anonymous."""
+    """A user name with a password, or a bearer token; with neither, requests are anonymous."""
 
     username: str = ""
     password: Secret = Secret("")
@@ -67,11 +67,11 @@ class Credentials:
 
     @property
     def is_given(self) -> bool:
-        """Return whether there are any."""
+        """Return whether requests carry credentials."""
         return bool(self.username or self.token)
 
     def header(self) -> str:
-        """Return the value of the header Authorization; empty where there are no credentials."""
+        """Return the value of the HTTP header `Authorization`; empty for anonymous requests."""
         if self.token:
             return f"Bearer {self.token.reveal()}"
         return f"Basic {self._basic()}" if self.username else ""
@@ -80,11 +80,13 @@ class Credentials:
         return base64.b64encode(f"{self.username}:{self.password.reveal()}".encode()).decode("ascii")
 
     def encoded(self) -> str:
-        """Return the credentials as they go over the wire; empty where there are none."""
+        """Return the credentials in the encoding of the header: the token, or user name and password in base64; else
+        empty.
+        """
         return self.token.reveal() or (self._basic() if self.username else "")
 
     def redacted(self, text: str) -> str:
-        """Return a server's words without the credentials, which a server may send back."""
+        """Return a text of the server in which credentials that the server sent back are replaced by an ellipsis."""
         for each in (self.encoded(), self.password.reveal()):
             text = text.replace(each, "…") if each else text
         return text
@@ -95,7 +97,7 @@ NOBODY: Final = Credentials()
 
 @dataclass(frozen=True, slots=True)
 class HttpOrigin:
-    """Scheme, host and port: the one place that credentials are for."""
+    """Scheme, host and port of a server; credentials are sent to this origin alone."""
 
     scheme: str
     host: str
@@ -108,13 +110,13 @@ class HttpOrigin:
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether no one on the way can read what is sent: over TLS, or on this machine."""
+        """Return whether third parties cannot read the traffic: it uses TLS, or stays on this machine."""
         return self.scheme == "https" or self.host in _LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An origin with the path below which it is asked, `""` or `/prefix` without a slash at its end."""
+    """An origin with the path prefix of its resources: `""`, or `/prefix` without a trailing slash."""
 
     origin: HttpOrigin
     path: str = ""
@@ -127,7 +129,7 @@ def origin_of(text: str) -> HttpOrigin:
     """Return the origin of an absolute address.
 
     Raises:
-        ValueError: it has none, or one with credentials.
+        ValueError: the address is not an HTTP or HTTPS address with a host, or contains credentials.
     """
     parts = urllib.parse.urlsplit(text)
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
@@ -136,10 +138,10 @@ def origin_of(text: str) -> HttpOrigin:
 
 
 def parse_address(text: str, option: str = "--broker") -> Address:
-    """Return the address that a user gave, such as https://broker.example:943.
+    """Parse the address that a user gave, such as https://broker.example:943; a trailing `/SEMP` is removed.
 
     Raises:
-        UsageError: it is none, or has credentials in it; these are not repeated.
+        UsageError: the text is not such an address, or contains credentials, which the message does not repeat.
     """
     remedy = "Write it as in https://broker.example:943."
     if "@" in text:

@@ -1,11 +1,11 @@
-"""One origin over HTTP or HTTPS, asked within bounds: deadlines, sizes, retries, the rate of requests, verified TLS.
+"""An HTTP client for one origin, with bounds on deadlines, sizes, retries and the rate of requests, and verified TLS.
 
-Decides: what an answer may cost, which requests are retried, and which error each failure raises. A request has a
-deadline from the connection to the last octet, however slowly a server sends; a request that was cut off, refused for
-now (429, 5xx) or not answered is retried after a pause that doubles, with jitter, or after Retry-After. A change is
-retried only where the server cannot have carried it out. Redirections are not followed: credentials are for the origin
-that was named. A broker accepts ten requests a second (the vendor's "SEMP Polling Frequency Guidelines"): no more are
-sent.
+Decides the limits of a reply, which requests are retried, and which error each failure raises. The deadline of a
+request covers everything from the connection to the last octet, however slowly a server sends. A request that was cut
+off, refused temporarily (429, 5xx) or not answered is retried after a pause that doubles, with jitter, or after
+Retry-After. A change is retried only where the server cannot have carried it out. Redirections are not followed, since
+the credentials are for the given origin alone. At most ten requests a second are sent, the limit of a broker (the
+vendor's "SEMP Polling Frequency Guidelines").
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from qsctl.errors import InvalidInput, NoAnswer, NotFound, QsctlError, Refused
 _MEBIBYTE: Final = 1024 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _WORDS_BYTES_MAX: Final = 64 * 1024
-"""Of the body of a refusal."""
+"""Limit on the octets of a refusal's body that are read."""
 _WORDS_SHOWN: Final = 300
 _LONG_ENOUGH: Final = 8
-"""Octets of credentials as they are sent, which no name or figure of an answer is by accident."""
+"""Encoded credentials of at least this length are removed from replies; shorter ones could match a name by accident."""
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 _UNTOUCHED: Final = frozenset({429, 503})
-"""Of these, the ones of requests that were not carried out."""
+"""The statuses of `_LATER` after which the request was certainly not carried out."""
 _REDIRECTIONS: Final = range(300, 400)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds on time and size: of one attempt, of one request with its retries, and of everything together."""
+    """Limits on time and size of one attempt, of one request with its retries, and of all requests of a client."""
 
     attempt_s: float = 10.0
     request_s: float = 60.0
@@ -56,9 +56,9 @@ class Bounds:
     total_bytes: int = 256 * _MEBIBYTE
     attempts: int = 4
     pause_s: float = 0.5
-    """Before the first retry; it doubles."""
+    """Pause before the first retry, in seconds; it doubles with each retry."""
     retry_after_s: float = 30.0
-    """The longest pause that a server is granted."""
+    """The longest Retry-After of a server that is obeyed, in seconds."""
     requests_per_second: float = 10.0
 
 
@@ -70,15 +70,15 @@ class _Answer:
 
 
 class _NotSent(Exception):
-    """The server did not get the request."""
+    """The request did not reach the server."""
 
 
 class _NotAnswered(Exception):
-    """The server may have got the request; its answer did not arrive, or not whole."""
+    """The server may have received the request, but no complete reply arrived."""
 
 
 class _Deadline:
-    """Ends the connection of an attempt at its deadline: a server that sends an octet now and then ends nothing."""
+    """A timer's means to shut down the connection of an attempt at its deadline, even if the server sends slowly."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -86,7 +86,7 @@ class _Deadline:
         self.has_passed = False
 
     def watch(self, connected: socket.socket) -> None:
-        """Watch this connection in place of the one before it."""
+        """Make this connection, in place of the previous one, the one that the deadline shuts down."""
         with self._lock:
             self._release()
             self._socket = connected.dup()  # TLS takes the original over
@@ -94,18 +94,18 @@ class _Deadline:
                 self._shut()
 
     def pass_(self) -> None:
-        """End the connection: who waits for it gets an error."""
+        """Shut down the connection at the deadline; a thread that waits for the reply gets an error."""
         with self._lock:
             self.has_passed = True
             self._shut()
 
     def begin(self) -> None:
-        """Begin another attempt."""
+        """Begin another attempt, whose deadline has not passed."""
         with self._lock:
             self.has_passed = False
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection without shutting it down."""
         with self._lock:
             self._release()
 
@@ -121,14 +121,14 @@ class _Deadline:
 
 
 class HttpClient:
-    """Asks one origin.
+    """A client that sends requests to one origin.
 
     Args:
-        address: of the server.
-        credentials: who asks.
-        certificates: file with the certificates of authorities, in place of the system's; None: the system's.
-        bounds: what the server may cost.
-        sleep: waits for some seconds, where something is asked again or too much was.
+        address: address of the server.
+        credentials: credentials that every request carries.
+        certificates: PEM file of trusted certificate authorities, in place of the system's; None: the system's.
+        bounds: limits of time and size.
+        sleep: waits for a number of seconds, before a retry and for the request rate.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class HttpClient:
         self._deadline.close()
 
     def begin(self) -> None:
-        """Begin anew with the bounds of everything together, as for another look at the same server."""
+        """Restart the limits on all requests of this client, before another query of the same server."""
         self._ends_at = time.monotonic() + self.bounds.total_s
         self._bytes_left = self.bounds.total_bytes
 
@@ -174,22 +174,24 @@ class HttpClient:
         """Return the body of a resource.
 
         Args:
-            target: path and query, below the address.
+            target: path and query, relative to the address.
 
         Raises:
-            NoAnswer: there was no answer in time.
+            NoAnswer: no reply arrived in time.
             NotFound: the server has no such resource.
-            Refused: it refuses the request, or cannot be trusted.
-            InvalidInput: the answer is too large, or is cut each time.
+            Refused: the server refused the request, or is not trusted.
+            InvalidInput: the reply is too large, or is compressed.
         """
         return self._request("GET", target, None, "", is_change=False)
 
     def query(self, target: str, body: bytes, content_type: str) -> bytes:
-        """Return the answer to a question that is sent in a body; see `get`."""
+        """Send a query in a POST body and return the body of the reply; raises as `get`."""
         return self._request("POST", target, body, content_type, is_change=False)
 
     def change(self, method: str, target: str, body: bytes, content_type: str) -> bytes:
-        """Return the answer to a change; see `get`. One that may have been carried out is not sent again."""
+        """Send a change and return the body of the reply; raises as `get`. A change that may have been made is not
+        retried.
+        """
         return self._request(method, target, body, content_type, is_change=True)
 
     def _request(self, method: str, target: str, body: bytes | None, content_type: str, *, is_change: bool) -> bytes:
@@ -276,10 +278,10 @@ class HttpClient:
         return b"".join(parts)
 
     def _accepted(self, answer: _Answer, where: str) -> bytes:
-        """Return the body of an answer that is a success.
+        """Return the body of a successful reply, without the credentials.
 
         Raises:
-            QsctlError: it is none.
+            QsctlError: the status of the reply is not a success.
         """
         status = answer.status
         if 200 <= status < 300:
@@ -309,7 +311,7 @@ class HttpClient:
         return NoAnswer(f"{where}: {answer.status}, {words or what}", remedy="Try again later.")
 
     def _words(self, answer: _Answer) -> str:
-        """Return the server's explanation of a refusal, in one bounded line without credentials."""
+        """Return the server's explanation of a refusal, on one line of bounded length without credentials."""
         return self._shown(words_of(answer.body))
 
     def _shown(self, text: str) -> str:
@@ -339,7 +341,9 @@ class HttpClient:
         return "the answer is cut, or is not HTTP"
 
     def _distrust(self, error: SSLError, seconds: float) -> Exception:
-        """Return the error of a connection without trust; where it only ended, what may be asked again."""
+        """Return the error for a failed TLS handshake: Refused, or, if the deadline ended it, an error that permits a
+        retry.
+        """
         if self._deadline.has_passed:
             return _NotAnswered(self._reason(error, seconds))
         cause = error.args[0] if error.args else error
@@ -350,7 +354,7 @@ class HttpClient:
         )
 
     def _retry_after_s(self, answer: _Answer) -> float | None:
-        """Return how long the server asks to wait, within the bounds; None where it does not."""
+        """Return the seconds of the reply's Retry-After header, limited by the bounds; None if it has none."""
         text = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "").strip()
         if not text:
             return None
@@ -368,7 +372,7 @@ _CREDENTIALS: Final = "Set user name and password, or a token, in the environmen
 
 
 class Allowance:
-    """Requests that may be sent: a second's worth at once, then as many as the rate allows."""
+    """A token bucket for requests: as many at once as the rate allows in a second, then the rate."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -376,7 +380,7 @@ class Allowance:
         self._at: float | None = None
 
     def wait_s(self, now: float) -> float:
-        """Return how long to wait before the next request is sent, which counts from then on."""
+        """Count a request at the instant `now` (seconds); return the seconds to wait before it is sent."""
         if self._at is not None:
             self._left = min(self._per_second, self._left + max(0.0, now - self._at) * self._per_second)
         self._at = now
@@ -385,8 +389,8 @@ class Allowance:
 
 
 def words_of(body: bytes) -> str:
-    """Return the explanation in a refusal: the description of SEMP v2, the reason of SEMP v1, the error of Prometheus,
-    or "".
+    """Return the explanation in the body of a refusal: the description of SEMP v2, the reason of SEMP v1, the error of
+    Prometheus; else an empty text.
     """
     import json
     import re
@@ -435,10 +439,10 @@ class _EncryptedPool(urllib3.HTTPSConnectionPool):
 
 
 def _pool(address: Address, certificates: Path | None, deadline: _Deadline) -> urllib3.HTTPConnectionPool:
-    """Return the one connection to an origin.
+    """Return the connection pool for an origin, which holds one connection.
 
     Raises:
-        InvalidInput: the file of certificates is none.
+        InvalidInput: the file of certificates cannot be read, or contains no certificate.
     """
     origin = address.origin
     if origin.scheme == "http":

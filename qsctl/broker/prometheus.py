@@ -1,7 +1,7 @@
-"""A range of a Prometheus server: series of values over time, by its HTTP API or from a file with its reply.
+"""Range queries of Prometheus: series of values over time, from the HTTP API or from a file with its reply.
 
-Decides: which values are accepted. One that is not a finite number, or below zero, counts as 0, and is counted; so does
-a step that a series has no value for.
+Decides which values are accepted. A value that is negative or not a finite number becomes 0 and is counted; a step for
+which a series has no value becomes 0.
 
 Source: Prometheus documentation, "HTTP API", range queries.
 """
@@ -32,7 +32,7 @@ _NOT_PROMETHEUS: Final = "Check that the address is that of a Prometheus server,
 
 @dataclass(frozen=True, slots=True)
 class RateSeries:
-    """One series: its labels in words, and a value for each step from the start of the range."""
+    """A series: its labels as text, and a value for each step from the start of the range."""
 
     name: str
     values: tuple[float, ...]
@@ -40,7 +40,7 @@ class RateSeries:
 
 @dataclass(frozen=True, slots=True)
 class RateRange:
-    """The series of a range, `step_s` seconds between values; `left_out`: values that are none, taken as 0."""
+    """The series of a range, `step_s` seconds between values; `left_out` counts the invalid values, which became 0."""
 
     series: tuple[RateSeries, ...]
     step_s: float
@@ -48,18 +48,18 @@ class RateRange:
 
 
 def query_range(client: HttpClient, query: str, start_s: float, end_s: float, step_s: float) -> RateRange:
-    """Return what a query gives over a time.
+    """Return the series that a query yields over a range of time.
 
     Args:
-        client: asks the server.
-        query: in PromQL, such as rate(messages_total[1m]).
+        client: client of the Prometheus server.
+        query: PromQL, such as rate(messages_total[1m]).
         start_s: Unix time of the first value.
-        end_s: Unix time of the last one at most.
+        end_s: upper limit of the Unix time of the last value.
         step_s: seconds between two values.
 
     Raises:
-        InvalidInput: the range has more values than a server computes, or the reply is none.
-        NotFound: there is no series.
+        InvalidInput: the range has more values than a server computes, or the reply is not valid.
+        NotFound: the query yields no series.
         NoAnswer, Refused: the server does not answer, or refuses.
     """
     count = int((end_s - start_s) / step_s) + 1
@@ -80,19 +80,19 @@ def query_range(client: HttpClient, query: str, start_s: float, end_s: float, st
 
 
 def read_range(body: bytes, where: str) -> RateRange:
-    """Return the series of a file: the reply to a range query, or its `data`, or the list of series in it.
+    """Return the series of a file that holds the reply to a range query, its `data`, or the list of its series.
 
-    The time between two values is the least that there is. Counters, whose names end with `_total` or `_count`, become
-    rates: what was counted since the value before, of a counter that went back since zero, over the time between; the
-    range then begins with the second value.
+    The step is the shortest time between two values. Counters, whose names end with `_total` or `_count`, are converted
+    to rates: the increase since the previous value (since zero after a reset) divided by the time between; the range
+    then begins with the second value.
 
     Args:
-        body: at most `FILE_BYTES_MAX`.
-        where: what problems call the file.
+        body: the file's content, at most `FILE_BYTES_MAX` octets.
+        where: name of the file in error messages.
 
     Raises:
-        InvalidInput: it is too large, none, or has too many values.
-        NotFound: there is no series.
+        InvalidInput: the file is too large, is not a range, or has too many values.
+        NotFound: the file has no series with values.
     """
     if len(body) > FILE_BYTES_MAX:
         raise InvalidInput(f"{where} has more than {FILE_BYTES_MAX:,} bytes", remedy="Export a shorter range.")
@@ -114,7 +114,7 @@ def read_range(body: bytes, where: str) -> RateRange:
 
 
 def _steps(pairs: Sequence[Sequence[tuple[float, float]]], where: str) -> tuple[float, float, int]:
-    """Return when the values begin, the time between two of them, and their number in a series."""
+    """Return the Unix time of the first value, the seconds between two values, and the number of values in a series."""
     times = sorted({at_s for each in pairs for at_s, _ in each})
     gaps = [after - before for before, after in itertools.pairwise(times) if after - before >= _GAP_MIN_S]
     if not gaps:
@@ -138,7 +138,7 @@ def _is_counter(found: Mapping[str, Any]) -> bool:
 def _rates(
     series: RateSeries, pairs: Sequence[tuple[float, float]], start_s: float, step_s: float, count: int
 ) -> RateSeries:
-    """Return a counter as rates; a gap has the mean rate between the values around it."""
+    """Return the rates of a counter's series; the steps of a gap have the mean rate between the values around it."""
     counted = {round((at_s - start_s) / step_s): value for at_s, value in pairs if math.isfinite(value) and value >= 0}
     numbers = sorted(number for number in counted if 0 <= number < count)
     rates = [0.0] * count

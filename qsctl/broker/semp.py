@@ -1,11 +1,11 @@
-"""A Solace broker asked by SEMP: collections of SEMP v2, page by page, and what only SEMP v1 lists.
+"""A client of a Solace broker's SEMP: collections of SEMP v2, page by page, and `show` requests of SEMP v1.
 
 SEMP v2 monitoring has no figures of single priority queues, and no windows of connections: for these the `show`
-requests of SEMP v1 are sent, to the same port. Changes are those of client profiles, and are sent by
-`change_profile` and `create_profile` alone.
+requests of SEMP v1 are sent, to the same port. Only `change_profile` and `create_profile` change the broker: they
+change client profiles.
 
-Decides: which collections are asked for, and when paging ends. A page after the first is of the same collection at the
-same origin: where the broker calls itself by another name, as behind a proxy, its cursor is used with our own address.
+Decides which collections are read, and when paging ends. Every page is read from the same collection at the same
+origin: where the link to the next page names another origin, as behind a proxy, its cursor is used with our address.
 
 Source: SEMP v2 monitoring and configuration reference; "SEMP Features", "Paging"; "Legacy SEMP".
 """
@@ -52,8 +52,8 @@ class SempBroker:
     """A broker, or one message VPN of it.
 
     Args:
-        client: asks its origin.
-        message_vpn: the only one that is asked for; empty: every one that the user may see.
+        client: HTTP client of the broker.
+        message_vpn: the only message VPN that is read; empty: every one that the user may see.
     """
 
     def __init__(self, client: HttpClient, message_vpn: str = "") -> None:
@@ -62,7 +62,7 @@ class SempBroker:
         self.name = str(client.address)
 
     def begin(self) -> None:
-        """Begin another look: what it may cost is counted anew."""
+        """Restart the limits on all requests, before the broker is read again."""
         self._client.begin()
 
     def message_vpns(self) -> tuple[str, ...]:
@@ -83,7 +83,9 @@ class SempBroker:
         return names
 
     def listings(self, *collections: str) -> Listings:
-        """Return what SEMP v2 monitoring lists in collections of the message VPNs, and of these themselves."""
+        """Return the objects that SEMP v2 monitoring lists in the given collections of each message VPN, and the VPNs
+        too.
+        """
         replies = MonitoringReplies(self.name)
         replies.add(self._message_vpn_objects())
         for vpn in self.message_vpns():
@@ -92,15 +94,22 @@ class SempBroker:
         return replies.listings()
 
     def client_queues(self, name: str = "*") -> Listings:
-        """Return the priority queues of clients whose name fits, as `show client NAME stats queues` of SEMP v1."""
+        """Return the priority queues of clients whose name matches the pattern, as `show client NAME stats queues` of
+        SEMP v1.
+        """
         return self._show_client(name, "<stats/><queues/>")
 
     def connections(self, name: str = "*") -> Listings:
-        """Return the connections of clients whose name fits, as `show client NAME connections wide` of SEMP v1."""
+        """Return the connections of clients whose name matches the pattern, as `show client NAME connections wide` of
+        SEMP v1.
+        """
         return self._show_client(name, "<connections/><wide/>")
 
     def flows(self, clients: Iterable[tuple[str, str]]) -> Listings:
-        """Return the flows of guaranteed messages to clients, given by message VPN and name; one that left has none."""
+        """Return the flows of guaranteed messages to clients, given as (message VPN, client name) pairs.
+
+        A client that has disconnected contributes none.
+        """
         replies = MonitoringReplies(self.name)
         for vpn, name in clients:
             try:
@@ -112,14 +121,14 @@ class SempBroker:
         return replies.listings()
 
     def statistics(self) -> Listings:
-        """Return the discards of the whole broker by cause, as `show stats client` of SEMP v1."""
+        """Return the broker-wide discards by cause, as `show stats client` of SEMP v1."""
         return self._show("<stats><client/></stats>")
 
     def profiles(self, message_vpn: str = "") -> ProfileFile:
-        """Return every client profile of one message VPN, or of all.
+        """Return every client profile of one message VPN, or of all if none is given.
 
         Raises:
-            ProfileError: one cannot be read.
+            ProfileError: a profile cannot be read.
         """
         drafts = Drafts(self.name, is_written_by_hand=False)
         for vpn in (message_vpn,) if message_vpn else self.message_vpns():
@@ -128,17 +137,17 @@ class SempBroker:
         return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(may_be_empty=True), tuple(drafts.problems))
 
     def change_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
-        """Set attributes of a client profile; the others stay as they are.
+        """Set attributes of a client profile; its other attributes keep their values.
 
         Raises:
-            NoAnswer: it is not known whether it was done.
-            Refused, NotFound: the broker refuses.
+            NoAnswer: no reply arrived; whether the change was made is not known.
+            Refused, NotFound: the broker refused.
         """
         target = f"{_CONFIG}/msgVpns/{_quoted(message_vpn)}/clientProfiles/{_quoted(name)}"
         self._client.change("PATCH", target, _json(attributes), "application/json")
 
     def create_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
-        """Create a client profile with attributes; the others have their default. Raises as `change_profile`."""
+        """Create a client profile with these attributes and defaults for the others; raises as `change_profile`."""
         target = f"{_CONFIG}/msgVpns/{_quoted(message_vpn)}/clientProfiles"
         self._client.change("POST", target, _json({"clientProfileName": name, **attributes}), "application/json")
 
@@ -154,10 +163,10 @@ class SempBroker:
             yield from (each for each in page["data"] if isinstance(each, dict))
 
     def _pages(self, target: str, query: str = "", *, is_collection: bool = True) -> Iterator[dict[str, Any]]:
-        """Yield the pages of a collection; each has a list `data`.
+        """Yield the pages of a collection; `data` of each is a list.
 
         Raises:
-            InvalidInput: a page is none, or they do not end.
+            InvalidInput: a page is not a reply of SEMP v2, or the paging does not end.
         """
         count = f"count={PAGE_OBJECTS}" if is_collection else ""
         query = "&".join(part for part in (count, query) if part)
@@ -178,10 +187,10 @@ class SempBroker:
         raise InvalidInput(f"{where}: more than {PAGES_MAX:,} pages", remedy="Ask for less, as with --message-vpn.")
 
     def _following(self, page: Mapping[str, Any], target: str, query: str, where: str) -> str:
-        """Return the query of the next page; empty behind the last one.
+        """Return the query string of the next page; empty after the last page.
 
         Raises:
-            InvalidInput: the next page is elsewhere, and there is no cursor.
+            InvalidInput: the next page is not in this collection at our origin, and the page has no cursor.
         """
         meta = page.get("meta")
         paging = meta.get("paging") if isinstance(meta, dict) else None
@@ -215,7 +224,7 @@ class SempBroker:
         return self._show(f"<client><name>{escape(name)}</name>{vpn}{words}{paging}</client>")
 
     def _show(self, what: str) -> Listings:
-        """Return what a `show` request of SEMP v1 lists, all pages of it."""
+        """Send a `show` request of SEMP v1 and return the listings of all its pages."""
         request = f"<rpc><show>{what}</show></rpc>"
         replies, asked = [], set()
         where = f"{self.name}{_V1}"
@@ -243,10 +252,10 @@ def _json(attributes: Mapping[str, object]) -> bytes:
 
 
 def _document(body: bytes, where: str) -> dict[str, Any]:
-    """Return a reply of SEMP v2.
+    """Parse a reply of SEMP v2.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the body is not JSON, or is not a reply of SEMP v2.
     """
     try:
         found = json.loads(body)
@@ -260,11 +269,11 @@ def _document(body: bytes, where: str) -> dict[str, Any]:
 
 
 def _next_request(reply: bytes, where: str) -> str:
-    """Return the request of the next page, as the reply has it; empty behind the last one.
+    """Return the request for the next page, which the reply contains; empty after the last page.
 
     Raises:
         InvalidInput: the reply is not XML.
-        Refused: the next request would be another one than `show`.
+        Refused: the request in the reply is not a `show` request.
     """
     from lxml import etree
 
