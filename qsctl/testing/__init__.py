@@ -1,12 +1,13 @@
 """Support for tests of applications that use queues: a service in the process of the tests, under virtual time.
 
-What comes in: markers of pytest, and what the application under test does through `qsctl.client`. What goes out: what
-the queues hold. What always holds: one service a process of tests, in a domain that no other process has; its time
-passes by `advance` alone. The page `testing` shows how to use it. Read `virtual_service.py` first.
+In: pytest markers, and the calls of the application under test to `qsctl.client`. Out: the samples in the queues.
+Invariants: a test process has one service, in a DDS domain that no other process uses; its time advances by `advance`
+alone. The page `testing` shows how to use it. Read `virtual_service.py` first.
 
-- The plug-in `plugin.py` gives the fixture `qsctl_service` and the marker `qsctl_queue`; pytest finds it by itself.
-- `VirtualService`: the fixture's object; also without pytest, as a context manager.
-- `strategies`: hypothesis' strategies of payloads and of schedules of faults.
+- The plug-in `plugin.py` provides the fixture `qsctl_service` and the marker `qsctl_queue`; pytest loads it
+  automatically.
+- `VirtualService` is the value of the fixture; without pytest it is a context manager.
+- `strategies`: Hypothesis strategies for payloads and for schedules of faults.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Administration commands from another thread of the service's own process, instead of over DDS.
+"""A command source for a service in the same process: administration commands by function call instead of DDS.
 
-A command over DDS takes two participants and some twenty milliseconds; tests send several each.
+A command over DDS needs two participants and some twenty milliseconds; each test sends several.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from qsctl.identity import Guid, SampleIdentity
 
 
 class DirectCommands:
-    """A service's source of commands: those that `put` gives it, with the replies by command.
+    """A queue of administration commands for a service in this process, and the replies to each command.
 
-    One thread uses it at a time: the one that runs the service.
+    Not thread-safe: only the thread that runs the service uses it.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class DirectCommands:
         self._sent_count = 0
 
     def put(self, command: Command, target: str) -> SampleIdentity:
-        """Put a command in line; return its identity, by which its replies are kept until `pop_replies`."""
+        """Enqueue a command for the service; return its identity, which `pop_replies` needs for the replies."""
         self._sent_count += 1
         identity = SampleIdentity(self._writer, self._sent_count)
         self._replies[identity] = []
@@ -35,37 +35,37 @@ class DirectCommands:
         return identity
 
     def is_answered(self, identity: SampleIdentity) -> bool:
-        """Return whether the last reply to a command has come."""
+        """Return whether the final reply to a command has arrived."""
         replies = self._replies[identity]
         return bool(replies) and not replies[-1].intermediate
 
     def pop_replies(self, identity: SampleIdentity) -> list[CommandReply]:
-        """Return the replies to a command, and keep no more of them."""
+        """Return the replies to a command, and forget them."""
         return self._replies.pop(identity)
 
     # The service's half.
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
-        """Return the commands that have come, or one of them."""
+        """Return and remove the commands that wait for the service: all, or at most one."""
         count = min(len(self._requests), 1) if one else len(self._requests)
         return [self._requests.popleft() for _ in range(count)]
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether commands have come and are not given yet."""
+        """Return whether commands wait for the service."""
         return bool(self._requests)
 
     def receive(self, _ready: Collection[object]) -> None:
-        """Do nothing: `put` puts commands in line."""
+        """Do nothing: commands arrive by `put`, not from DDS readers."""
 
     def reply(self, message: CommandReply, _domain_ids: Mapping[str, int]) -> None:
-        """Answer a command; one whose replies are not awaited any more is answered in vain."""
+        """Store the reply to a command; drop it if its replies have been popped."""
         if (replies := self._replies.get(message.request)) is not None:
             replies.append(message)
 
     def flush(self) -> bool:
-        """Return whether every reply has left: each has."""
+        """Return True: no reply waits to be sent."""
         return True
 
     def close(self) -> None:
-        """Take no more; nothing is held."""
+        """Do nothing: no resource is held."""

@@ -1,4 +1,4 @@
-"""The service of tests as the `Connection` of every command: commands in this process, samples over DDS."""
+"""The commands' `Connection` to the service of tests: commands by function call, samples over DDS."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _READS = GetStatus | GetData | GetMessages | GetConfiguration
 
 
 class DirectConnection:
-    """Commands and samples of one test.
+    """A test's connection to the service in this process.
 
-    What a command reads is what the service holds once it has processed everything that was sent before.
+    A command sees the effects of everything that was sent to the service before it.
 
     Args:
-        service: returns the service as it runs now: it may have been restarted.
-        domain_id: the domain of its queues.
+        service: returns the running service, which may have been restarted since the last call.
+        domain_id: DDS domain of the queues.
     """
 
     def __init__(self, service: Callable[[], RunningService], domain_id: int) -> None:
@@ -35,11 +35,11 @@ class DirectConnection:
         self._samples = DdsSamples(self._hosted, TIMEOUT_S)
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Send a command; return its replies.
+        """Send a command and return its replies.
 
         Raises:
             Unavailable: the service has ended.
-            NoAnswer: it does not rest, or does not answer.
+            NoAnswer: the service stays busy, or does not reply.
         """
         service = self._service()
         if isinstance(command, _READS):
@@ -47,10 +47,10 @@ class DirectConnection:
         return service.request(command, target)
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+        """Write samples; return when every queue of the topic has acknowledged them, or at the timeout.
 
         Raises:
-            NoAnswer: no queue of the topic is reached in time.
+            NoAnswer: no queue of the topic was discovered in time.
             UsageError: a sample is too large.
         """
         return self._samples.write(samples)
@@ -58,12 +58,12 @@ class DirectConnection:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
-        first.
+        """Receive samples as a consumer of the queue: at most `max_samples`, after at most `timeout_s` of waiting for
+        the first.
 
         Raises:
-            NoAnswer: the queue is not reached in time.
-            NotFound: there is none of that name.
+            NoAnswer: the queue was not discovered in time.
+            NotFound: no queue has this name.
         """
         return self._samples.receive(queue, max_samples, timeout_s, source_guid)
 
@@ -73,19 +73,19 @@ class DirectConnection:
 
     @property
     def dds_settings(self) -> None:
-        """Return None: clients take part in the domain on the loopback."""
+        """Return None: clients join the domain with default settings, on the loopback interface."""
         return None
 
     def place_of(self, queue: QueueName) -> tuple[str, str, int]:
         """Return the topic, the shared subscriber and the domain of a queue.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: no queue has this name.
         """
         return self._samples.place_of(queue)
 
     def close(self) -> None:
-        """Send the acknowledgments, return the rest, and leave the domain."""
+        """Send the acknowledgments, return unacknowledged samples to their queues, and leave the domain."""
         self._samples.close()
 
     def _hosted(self) -> dict[QueueName, LocatedQueue]:

@@ -1,6 +1,6 @@
-"""DDS domains for tests: one that no other process on this machine has.
+"""Exclusive DDS domains for tests: domain ids that no other process on this machine uses.
 
-A domain is claimed by a lock on a file, which ends with the process, however it ends.
+A file lock claims a domain; the operating system releases it when the process ends.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ DOMAIN_IDS: Final = range(100, 0, -1)
 
 
 class ClaimedDomain:
-    """A domain that this process has until it is closed.
+    """A DDS domain that this process holds exclusively until `close`.
 
     Attributes:
-        domain_id: of the domain.
-        descriptor: of the locked file; a process that inherits it has the domain as well, for as long as it runs.
+        domain_id: the domain's number.
+        descriptor: descriptor of the locked file; a process that inherits it shares the claim for as long as it runs.
 
     Raises:
-        Refused: every domain is in use, or the directory of the locks is not this user's.
+        Refused: every domain is in use, or the directory of the locks does not belong to this user.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ClaimedDomain:
         )
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the claim, so that another process may use the domain."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

@@ -1,7 +1,7 @@
-"""The plug-in of pytest: `qsctl_service`, and the marker of its queues.
+"""The pytest plug-in: the fixture `qsctl_service`, and the marker `qsctl_queue` that declares its queues.
 
-pytest loads this module in every run of an environment that qsctl is installed in: it imports nothing of qsctl before
-the fixture is used.
+pytest loads this module in every run of an environment in which qsctl is installed; therefore nothing of qsctl is
+imported before the fixture is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARKER = "qsctl_queue"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker `qsctl_queue`."""
     config.addinivalue_line(
         "markers",
         f"{MARKER}(name, subscriber='SharedSubscriber', **settings): a queue that qsctl_service has for this test; "
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def qsctl_session_service() -> Iterator[VirtualService]:
-    """Give the service that the tests of a process share, one after the other; use `qsctl_service`."""
+    """Provide the service that all tests of a process use in turn; tests use the fixture `qsctl_service` instead."""
     from qsctl.testing.virtual_service import VirtualService
 
     with VirtualService() as service:
@@ -37,10 +37,10 @@ def qsctl_session_service() -> Iterator[VirtualService]:
 
 @pytest.fixture
 def qsctl_service(request: pytest.FixtureRequest, qsctl_session_service: VirtualService) -> Iterator[VirtualService]:
-    """Give a queuing service in this process, with the queues of the test's `qsctl_queue` markers, and no others.
+    """Provide a queuing service in this process that has the queues of the test's `qsctl_queue` markers, and no others.
 
-    The application under test uses `qsctl.client` in the domain `qsctl_service.domain_id`. The queues are deleted
-    behind the test, whatever became of it.
+    The application under test uses `qsctl.client` in the domain `qsctl_service.domain_id`. The queues are deleted after
+    the test, whether it passed or failed.
     """
     service = qsctl_session_service
     try:

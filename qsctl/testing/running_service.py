@@ -1,9 +1,8 @@
-"""The service of tests: a daemon that runs in a thread of its own, and in those of its callers.
+"""The service of tests: the daemon of `qsctl serve` in a thread of the test process, under a virtual clock.
 
-The daemon is the one of `qsctl serve`, engine, stores and DDS; only its clock differs. The thread that runs it holds a
-lock. The daemon's own thread releases the lock while it waits for input. A caller that needs a command answered, or all
-input processed, takes the lock and runs the daemon itself: to wake another thread and to wait for its answer takes
-longer than the work.
+Engine, stores and DDS are the daemon's; only the clock differs. The thread that runs the daemon holds a lock, which the
+daemon's own thread releases while it waits for input. A caller that needs the reply to a command, or all input
+processed, acquires the lock and runs the daemon itself, since waking another thread takes longer than the work.
 """
 
 from __future__ import annotations
@@ -42,15 +41,16 @@ COMMAND_TIMEOUT_S: Final = 10.0
 """Longest wait for the reply to a command, of real time."""
 
 _STEP_S: Final = 0.02
-"""Longest wait between two looks whether consumers have answered."""
+"""Longest wait between two checks whether consumers have acknowledged, in seconds."""
 
 _START_TIMEOUT_S: Final = 30.0
 
 
 class Rest(NamedTuple):
-    """State of a service that has nothing to do.
+    """The state of a service that has nothing to do.
 
-    `unanswered_count` is the number of samples that consumers hold; `deadline` is when it has something to do again.
+    `unanswered_count` is the number of samples that consumers have received and not acknowledged; `deadline` is the
+    instant of the next timer, or None.
     """
 
     unanswered_count: int
@@ -61,12 +61,12 @@ class RunningService:
     """A daemon in a thread of this process, from its start to `close`.
 
     Args:
-        domain_id: the domain of its queues and of administration.
-        directory: where its files are: a second one in the directory goes on with the queues of the first.
-        clock: the time that it follows.
+        domain_id: DDS domain of the queues and of administration.
+        directory: directory of the stores; a later service in the same directory restores the queues.
+        clock: clock of the service.
 
     Raises:
-        Unavailable: DDS does not start here.
+        Unavailable: DDS cannot be started on this machine.
     """
 
     def __init__(self, domain_id: int, directory: Path, clock: VirtualClock) -> None:
@@ -115,7 +115,9 @@ class RunningService:
                 self._lock.notify_all()
 
     def _let_others_work(self, timeout_ns: Nanoseconds) -> None:
-        """Wait as the transport does, without the lock: the daemon's thread calls this between two passes."""
+        """Wait for input as the transport does, with the lock released; the daemon's thread calls this between two
+        passes.
+        """
         self._lock.notify_all()
         self._lock.release()
         try:
@@ -124,7 +126,7 @@ class RunningService:
             self._lock.acquire()
 
     def _work(self) -> None:
-        """Process what has come, in the calling thread, which holds the lock.
+        """Process all pending input in the calling thread, which holds the lock.
 
         Raises:
             Unavailable: the service has ended.
@@ -133,7 +135,7 @@ class RunningService:
             while not self._daemon.is_ending and self._daemon.serve_once():
                 pass
         except BaseException as error:
-            # It was left in the middle of something, by an error of its own or an interruption of the test.
+            # The daemon was left in the middle of a pass, by an error of its own or an interruption of the test.
             self._failure = self._failure or error
             self._daemon.stop("failed in a test")
             raise
@@ -142,11 +144,11 @@ class RunningService:
             raise Unavailable(f"the service of tests has ended: {self._why_ended()}")
 
     def _wait_for_thread(self, deadline_s: float, step_s: float = 1.0) -> bool:
-        """Let the daemon's thread run until it waits again, at most for a step; False: the time is over.
+        """Let the daemon's thread run until it waits for input; return False if the deadline passed instead.
 
         Args:
-            deadline_s: the end of the time, monotonic.
-            step_s: the longest wait.
+            deadline_s: end of the wait, in seconds of the monotonic clock.
+            step_s: longest single wait, in seconds.
         """
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
@@ -158,11 +160,11 @@ class RunningService:
         return str(self._failure or self._daemon.stop_cause or "it takes too long")
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Send an administration command; return its replies.
+        """Send an administration command and return its replies.
 
         Raises:
             Unavailable: the service has ended.
-            NoAnswer: it did not answer.
+            NoAnswer: the service did not reply in time.
         """
         deadline_s = time.monotonic() + COMMAND_TIMEOUT_S
         with self._lock:
@@ -179,11 +181,11 @@ class RunningService:
         return replies
 
     def rest(self, timeout_s: float = 10.0) -> Rest:
-        """Process everything that has come, and wait until it is stored and sent; return the state of the service then.
+        """Process all pending input, wait until its effects are stored and sent, and return the resulting state.
 
         Raises:
             Unavailable: the service has ended.
-            NoAnswer: it does not rest in time.
+            NoAnswer: the service is still busy after `timeout_s`.
         """
         deadline_s = time.monotonic() + timeout_s
         with self._lock:
@@ -198,11 +200,11 @@ class RunningService:
             return Rest(self._daemon.unanswered_count, self._daemon.next_deadline())
 
     def await_answers(self, timeout_s: float) -> None:
-        """Wait until consumers have answered every sample that they were sent, and nothing is to be sent.
+        """Wait until consumers have acknowledged or rejected every sample sent to them, and no sample is to be sent.
 
         Raises:
             Unavailable: the service has ended.
-            NoAnswer: some are unanswered when the time is over.
+            NoAnswer: samples are unacknowledged at the timeout.
         """
         deadline_s = time.monotonic() + timeout_s
         with self._lock:
@@ -216,11 +218,11 @@ class RunningService:
 
     @property
     def log(self) -> str:
-        """Lines that the service has logged: errors alone."""
+        """Return the lines that the service has logged, which are errors alone."""
         return self._log.getvalue()
 
     def close(self) -> None:
-        """Let the service leave the domain; what it stored stays in the directory."""
+        """Stop the service, which leaves the domain; its stored state stays in the directory."""
         self._daemon.stop("closed by the test")
         self._thread.join(_START_TIMEOUT_S)
 

@@ -1,8 +1,8 @@
-"""Strategies of hypothesis: payloads, and schedules of what goes wrong between a queue and its consumers.
+"""Hypothesis strategies: payloads, and schedules of faults between a queue and its consumers.
 
-A schedule is a list of `Fault`: those that the next deliveries meet. `consumed_under` runs the application's
-handler as a consumer under a schedule, so that a property can state what must hold of its effects whatever happens:
-that the handler is idempotent, for a queue delivers at least once. Needs hypothesis, which this module alone imports.
+A schedule is a list of `Fault`, one for each of the next deliveries. `consumed_under` runs the application's handler as
+a consumer under a schedule, so that a property can state invariants of its effects under any faults: above all that the
+handler is idempotent, since a queue delivers at least once. This module alone imports hypothesis.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ DELIVERIES_MAX = 10_000
 
 
 class Fault(enum.Enum):
-    """A fault that a delivery of a sample meets."""
+    """A fault of one delivery."""
 
     NONE = "none"
-    """The handler processes it, and it is acknowledged."""
+    """The handler processes the sample, which is acknowledged."""
     REJECTS = "rejects"
-    """The consumer rejects it before the handler sees it."""
+    """The consumer rejects the sample before the handler is called."""
     STOPS_BEFORE = "stops before"
-    """The consumer ends before the handler sees it; another one goes on."""
+    """The consumer ends before the handler is called; another consumer continues."""
     STOPS_AFTER = "stops after"
-    """The handler processes it, and the consumer ends before it has acknowledged: the sample comes again."""
+    """The handler processes the sample, and the consumer ends before it acknowledges: the sample is redelivered."""
     IS_SLOW = "is slow"
-    """The handler processes it, and the acknowledgment comes after the queue's response timeout."""
+    """The handler processes the sample, and the acknowledgment arrives after the queue's response timeout."""
     SERVICE_RESTARTS = "service restarts"
-    """The handler processes it, and the service starts again before the acknowledgment; for persistent queues."""
+    """The handler processes the sample, and the service restarts before the acknowledgment; for persistent queues."""
 
 
 def payloads(max_size: int = 4096) -> st.SearchStrategy[bytes]:
-    """Generate payloads: empty, short, and around powers of two up to a size in octets."""
+    """Generate payloads: empty, short, and of sizes around powers of two, up to `max_size` octets."""
     edges = [size for power in range(4, 24) for size in (2**power - 1, 2**power, 2**power + 1) if size <= max_size]
     sized = st.sampled_from(edges or [0]).map(bytes)
     return st.one_of(st.binary(max_size=min(max_size, 64)), sized)
 
 
 def values(codec: Codec[Value], of: st.SearchStrategy[Value]) -> st.SearchStrategy[bytes]:
-    """Generate payloads that a codec makes of values, such as those of `st.builds(Order)`."""
+    """Generate payloads by encoding generated values, such as those of `st.builds(Order)`."""
     return of.map(codec.encode)
 
 
 def faults(*, restarts: bool = False) -> st.SearchStrategy[Fault]:
-    """Generate faults; those that restart the service with `restarts` alone, for queues that are not persistent lose
-    their samples then.
+    """Generate faults; restarts of the service only with `restarts`, since queues that are not persistent lose samples
+    then.
     """
     return st.sampled_from([each for each in Fault if restarts or each is not Fault.SERVICE_RESTARTS])
 
 
 def schedules(*, max_size: int = 8, restarts: bool = False) -> st.SearchStrategy[list[Fault]]:
-    """Generate schedules of faults, which shrink to fewer and simpler ones."""
+    """Generate schedules of faults; Hypothesis shrinks them to shorter and simpler ones."""
     return st.lists(faults(restarts=restarts), max_size=max_size)
 
 
@@ -76,18 +76,18 @@ def consumed_under(
     codec: Codec[Any] | None = None,
     response_timeout: str = "30s",
 ) -> int:
-    """Consume everything in a queue with a handler, whose deliveries meet the faults of a schedule one after the other.
+    """Consume every sample of a queue with a handler; the faults of a schedule apply to the first deliveries in order.
 
-    Behind the schedule nothing goes wrong. Time passes virtually.
+    After the schedule no fault occurs. Only virtual time passes.
 
     Args:
-        service: the fixture.
+        service: the value of the fixture.
         schedule: the faults of the first deliveries.
-        handler: the application's: called with a sample; an exception of it passes.
-        topic_name: the queue's topic.
-        subscriber: the queue's shared subscriber.
-        codec: how payloads become the values of the samples; without one they are octets.
-        response_timeout: virtual time by which a slow handler is late: that of the queue, or more.
+        handler: the application's handler, called with a sample; its exceptions propagate.
+        topic_name: topic of the queue.
+        subscriber: shared subscriber of the queue.
+        codec: decodes payloads to the values of the samples; None: the values are the octets.
+        response_timeout: virtual delay of a late acknowledgment: at least the queue's response timeout.
 
     Returns:
         The number of deliveries.

@@ -1,4 +1,4 @@
-"""Virtual time: a clock that a program moves."""
+"""A virtual clock that a program advances."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from qsctl.instant import Nanoseconds
 
 
 class VirtualClock:
-    """Unix nanoseconds, the same until they are moved; any thread may read and move them."""
+    """A thread-safe clock in Unix nanoseconds that stays constant until it is moved."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._now = time.time_ns()
 
     def __call__(self) -> Nanoseconds:
-        """Return the time."""
+        """Return the current virtual time."""
         with self._lock:
             return self._now
 
     def move_to(self, instant: Nanoseconds) -> None:
-        """Move forward to an instant; one that is past changes nothing."""
+        """Advance to an instant; do nothing if it is in the past."""
         with self._lock:
             self._now = max(self._now, instant)

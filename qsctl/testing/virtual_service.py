@@ -1,7 +1,7 @@
-"""The service that tests use: queues, virtual time, and what the queues hold.
+"""The service that tests use: its queues, its virtual time, and access to the samples in its queues.
 
-Decides: how tests are kept apart. Queues are deleted behind each test with their samples. A client that a test has left
-open would consume from the next test's queue of the same name: then the service moves to another domain.
+Decides how tests are isolated. After each test, its queues are deleted with their samples. A client that a test has
+left open would consume from the next test's queue of the same name; in that case the service moves to another domain.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ STEPS_MAX: Final = 10_000
 
 
 class SampleInQueue(NamedTuple):
-    """A sample in a queue: its payload, its state, how often it was delivered, and why it died if it is a dead letter.
+    """A sample in a queue: its payload, its status, its number of deliveries, and for a dead letter the cause.
 
-    `status` is UNDELIVERED while it waits, and SENT while a consumer has it.
+    `status` is UNDELIVERED while the sample waits, and SENT while a consumer has not acknowledged it.
     """
 
     payload: bytes
@@ -61,23 +61,23 @@ class SampleInQueue(NamedTuple):
     attempts: int
     redelivered: bool
     reason: str = ""
-    """LIFESPAN or MAX_RETRIES of a dead letter."""
+    """LIFESPAN or MAX_RETRIES for a dead letter; else empty."""
     came_from: str = ""
-    """The queue of a dead letter."""
+    """The queue from which a dead letter came; else empty."""
 
 
 class VirtualService(Service):
-    """A `qsctl.Service` in this process, whose time passes by `advance` alone.
+    """A `qsctl.Service` in this process, whose virtual time advances by `advance` alone.
 
     The application under test uses the wrappers of `qsctl.client` in the domain `domain_id`, in any thread or task.
-    Methods work on what the service holds once it has processed what was sent to it; any thread may call them.
-    A wrapper sends what it wrote or acknowledged with its next call that waits, or with `flush`.
+    Each method first lets the service process everything that was sent to it; any thread may call it. A wrapper sends
+    written samples and acknowledgments with its next call that waits, or with `flush`.
 
-    Clients that its own methods open, such as `producer`, are closed behind each test.
+    Clients opened by its own methods, such as `producer`, are closed after each test.
 
     Raises:
-        Refused: each domain for tests is in use on this machine.
-        Unavailable: DDS does not start here.
+        Refused: every domain for tests is in use on this machine.
+        Unavailable: DDS cannot be started on this machine.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class VirtualService(Service):
         super().__init__(self._new_connection(), f"dds:{self.domain_id}")
 
     def _begin(self) -> None:
-        """Start in a domain of its own, with files of its own."""
+        """Start the service in a newly claimed domain, with a new directory."""
         self._domain = ClaimedDomain()
         self._spares = SpareParticipants(self.domain_id)
         former = self._directory
@@ -112,14 +112,14 @@ class VirtualService(Service):
         return closing(DirectConnection(lambda: self._running, self.domain_id))
 
     def _connect_anew(self) -> None:
-        """Connect to the service that the next test has."""
+        """Connect to the service for the next test."""
         with self._lock:
             self._connection = self._held.enter_context(self._new_connection())
             self.location = f"dds:{self.domain_id}"
             self.options = replace(self.options, service=self.location)
 
     def _disconnect(self) -> None:
-        """Close what the methods of this object have opened."""
+        """Close the connections and clients that the methods of this object have opened."""
         with self._lock:
             clients, self._clients, self._connection = self._clients, None, None
             with contextlib.suppress(NoAnswer, Unavailable, Refused):
@@ -129,7 +129,7 @@ class VirtualService(Service):
 
     @property
     def domain_id(self) -> int:
-        """The DDS domain of the queues: give it to the application. It may differ between tests."""
+        """The DDS domain of the queues, for the application under test; it may differ between tests."""
         return self._domain.domain_id
 
     @property
@@ -159,9 +159,9 @@ class VirtualService(Service):
         Args:
             name: of the queue, and of its topic unless `topic` is given.
             subscriber: the shared subscriber, which is created if there is none of the name.
-            file: XML snippet with the configuration, instead of settings.
-            xml: the same as text.
-            idempotent: count as done what exists as given.
+            file: file of an XML snippet with the configuration, instead of settings.
+            xml: the XML snippet as text, instead of settings.
+            idempotent: accept a queue that exists already with the same configuration.
             settings: those of `qsctl create-queue`, such as `max_delivery_retries=2`, `response_timeout="30s"`,
                 `unacked_threshold=10`, `persistent=True`; `dead_letter` is `DeadLetters` unless given.
 
@@ -179,7 +179,7 @@ class VirtualService(Service):
     def _create_queue(
         self, name: str, subscriber: str, settings: QueueSettingOptions, *, idempotent: bool
     ) -> ServiceAnswers:
-        """Create a queue in a subscriber of known name: that of the command asks the service for it."""
+        """Create a queue in the named subscriber, without looking the subscriber up in the service."""
         from qsctl.cli.administer.answers import answers
         from qsctl.cli.administer.queue_options import QueueOptions
 
@@ -202,14 +202,14 @@ class VirtualService(Service):
     # Time.
 
     def advance(self, duration: str) -> None:
-        """Let virtual time pass: every time-out, redelivery and expiry in it happens, at its instant and in order.
+        """Advance virtual time: every timeout, redelivery and expiry in it occurs at its instant and in order.
 
         Args:
             duration: such as `30s`, `1.5h`.
 
         Raises:
-            UsageError: the duration cannot be read, or is infinite.
-            NoAnswer: the service is busy all the while: a producer writes without end.
+            UsageError: the duration cannot be parsed, or is infinite.
+            NoAnswer: the service stays busy, because a producer writes without end.
         """
         target = self._clock() + _finite(duration)
         rest = self._running.rest()
@@ -224,38 +224,38 @@ class VirtualService(Service):
             self._running.rest()
 
     async def advance_async(self, duration: str) -> None:
-        """Let virtual time pass, as `advance`, while other tasks of the event loop go on."""
+        """Advance virtual time as `advance`, while other tasks of the event loop continue to run."""
         await _in_thread(lambda: self.advance(duration))
 
     def wait_until_processed(self) -> None:
         """Wait until the service has processed everything that producers and consumers of this process have sent.
 
         Raises:
-            NoAnswer: it is busy for ten seconds: a producer writes without end.
+            NoAnswer: the service is busy for ten seconds, because a producer writes without end.
         """
         self._running.rest()
 
     def wait_until_idle(self, timeout_s: float = 10.0) -> None:
-        """Wait until consumers have answered everything that they were sent, and the queues send nothing more.
+        """Wait until consumers have acknowledged or rejected every sample sent to them, and the queues send no more.
 
-        What no consumer accepts may be left in the queues. Call it while consumers run in other threads.
+        Samples that no consumer accepts may remain in the queues. Call it while consumers run in other threads.
 
         Args:
-            timeout_s: longest wait, of real time.
+            timeout_s: longest wait, in seconds of real time.
 
         Raises:
-            NoAnswer: consumers hold samples without an answer; the message states how many.
+            NoAnswer: consumers have not acknowledged some samples; the message states how many.
         """
         self._running.await_answers(timeout_s)
 
     async def wait_until_idle_async(self, timeout_s: float = 10.0) -> None:
-        """Wait as `wait_until_idle`, while consumers that are tasks of the event loop go on."""
+        """Wait as `wait_until_idle`, while consumers that are tasks of the event loop continue to run."""
         await _in_thread(lambda: self.wait_until_idle(timeout_s))
 
     def restart(self) -> None:
         """Stop the service and start it again, as after a failure of its process: persistent samples are kept.
 
-        Queues stay; samples of those that are not persistent are lost. Clients find the service again by themselves.
+        The queues are kept; samples of queues that are not persistent are lost. Clients reconnect by themselves.
         """
         self._running.close()
         self._start()
@@ -263,28 +263,30 @@ class VirtualService(Service):
     # What the queues hold.
 
     def samples(self, queue: str) -> list[SampleInQueue]:
-        """Return the samples in a queue, in its order; they stay. `messages` returns them as rows of `qsctl get`.
+        """Return the samples in a queue, in the queue's order, without consuming them.
+
+        `messages` returns them as the rows of `qsctl get` instead.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         with self.options.open() as administration:
             found = administration.messages(administration.queue_named(queue))
         return [_held(each.body) for each in found if each.body.status is not MessageStatus.DELIVERED]
 
     def payloads(self, queue: str) -> list[bytes]:
-        """Return the payloads of the samples in a queue, in its order; they stay.
+        """Return the payloads of the samples in a queue, in the queue's order, without consuming them.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         return [each.payload for each in self.samples(queue)]
 
     def dead_letters(self, queue: str) -> list[SampleInQueue]:
-        """Return the samples of a queue that died and are in its subscriber's dead-letter queue `DeadLetters`.
+        """Return the dead letters of a queue, which are in the dead-letter queue `DeadLetters` of its subscriber.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         with self.options.open() as administration:
             resource = administration.queue_named(queue)
@@ -296,13 +298,13 @@ class VirtualService(Service):
     # From test to test.
 
     def reset(self) -> None:
-        """Delete every queue; the plug-in calls this behind each test.
+        """Delete every queue; the plug-in calls this after each test.
 
-        A client that the test has left open would consume from the next test's queue of the same name: then the service
-        moves to another domain, with a RuntimeWarning.
+        A client that the test has left open would consume from the next test's queue of the same name; in that case the
+        service moves to another domain, with a RuntimeWarning.
 
         Raises:
-            Refused: each domain for tests is in use on this machine.
+            Refused: every domain for tests is in use on this machine.
         """
         self._disconnect()
         if not self._clients_count() and self._delete_everything():
@@ -325,8 +327,9 @@ class VirtualService(Service):
             )
 
     def _delete_everything(self) -> bool:
-        """Delete the queues and what was created for them. False: the service is busy, has ended, or lacks the shared
-        subscriber that every test has.
+        """Delete the queues and subscribers of a test; return False where that is not possible.
+
+        It is not possible if the service is busy, has ended, or lacks the shared subscriber that every test has.
         """
         # Of a connection these commands need `request` alone.
         administration = Administration(cast("Connection", self._running))
@@ -349,7 +352,7 @@ class VirtualService(Service):
         return True
 
     def _clients_count(self) -> int:
-        """Return the number of participants that clients of the tests have in the domain, where the service runs."""
+        """Return the number of DDS participants in the domain that belong to clients of the tests."""
         return participant_count(self.domain_id) - self._own_count - self._spares.count
 
     def _leave(
