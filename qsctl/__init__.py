@@ -4,19 +4,20 @@ For programs there are, beside the command line:
 
 - `qsctl.Service`: a service as an object, embedded in a directory, over DDS, or started for the program, with the
   commands' verbs and rows.
-- `qsctl.validate(…)`, `qsctl.render(…)`, `qsctl.diff(…)`: configuration files, judged, resolved and compared.
-- `qsctl.simulate(…)`: a scenario into a run folder, or the estimate of a rare figure of it.
-- `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: questions that many
-  runs answer, in this process unless `workers` or `master` names more.
-- `qsctl.load(…)`: the tables of a run, a recording or a sweep, for Arrow, pandas, Polars and DuckDB, without Java.
-- `qsctl.lake_rows(…)`: a table of a run or a sweep as tables of lakes have it, batch by batch.
-- `qsctl.write_report(…)`: a run, a sweep or an answer as a page or a picture.
+- `qsctl.validate(…)`, `qsctl.render(…)`, `qsctl.diff(…)`: check, resolve and compare configuration files.
+- `qsctl.simulate(…)`: simulate a scenario and write its run folder, or estimate the probability of a rare event.
+- `qsctl.sweep(…)`, `qsctl.size(…)`, `qsctl.compare(…)`, `qsctl.replay(…)`, `qsctl.what_if(…)`: simulate many runs and
+  compare them, in this process, or in the processes that `workers` or `master` names.
+- `qsctl.load(…)`: the tables of a run, a recording or a sweep, for Arrow, pandas, Polars and DuckDB; Java is not
+  needed.
+- `qsctl.lake_rows(…)`: a table of a run or a sweep in the schema of the data-lake tables, as Arrow record batches.
+- `qsctl.write_report(…)`: a run, a sweep or another result as an HTML page or a picture.
 - `qsctl.explain(…)`: a setting of a service, or the discards and slow subscribers of a broker or a run.
-- `qsctl.CommandResult`: what these return: rows, and tables of Arrow, pandas and polars; a `qsctl.SimulatedRun` has
-  its folder and counters besides, a `qsctl.SweepResult` is drawn by `plot`.
+- `qsctl.CommandResult`: the result of these functions: rows, and tables of Arrow, pandas and Polars; a
+  `qsctl.SimulatedRun` also has the run folder and the counters, and `plot` of a `qsctl.SweepResult` draws a chart.
 - `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
 - `qsctl.client` and `qsctl.client.aio`: producers, consumers, requesters and repliers of a queuing service.
-- `qsctl.errors`: what they raise.
+- `qsctl.errors`: the exceptions that these functions raise.
 
 These names, and what `__all__` of those packages lists, stay from version to version. The rest of the modules serve
 the command line and one another, and may change.
@@ -84,10 +85,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Look a name up when it is first used: each takes longer than all else before the program's first line.
+    """Import a public name when it is first used: each import takes longer than the rest of a program's start.
 
     Raises:
-        AttributeError: there is no such name.
+        AttributeError: the package has no public name `name`.
     """
     if name not in __all__:
         raise AttributeError(f"module 'qsctl' has no attribute {name!r}")

@@ -1,9 +1,9 @@
-"""`python -m qsctl` and the console script: the first lines that run, and the last edge of an interrupt.
+"""The entry point of `python -m qsctl` and of the console script, with the handling of signals that request an end.
 
-Decides: what Ctrl-C, SIGTERM and SIGHUP do at any moment. While the program is loaded they end it at once; afterwards
-they are an exception that commands clean up after; where a library loses the exception, and once the command is over,
-they end it at once again. The exit status is 130 (the command's own, once it is over), there is no trace, and nothing
-that `endings` holds is left behind.
+Decides the effect of Ctrl-C, SIGTERM and SIGHUP at any moment. While modules are loaded, a signal ends the process at
+once. While a command runs, a signal raises KeyboardInterrupt, so that the command cleans up. Where a library swallows
+the exception, and after the command, a signal again ends the process at once. The exit status is 130, or the command's
+own after its end; no traceback is printed, and everything registered with `endings` is released.
 """
 
 import os
@@ -15,19 +15,19 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Interrupts:
-    """The reaction of this process to a signal that requests its end."""
+    """The handler of the signals that request the end of this process."""
 
     def __init__(self) -> None:
         self.is_loaded = False
         self.status: int | None = None
-        """That of the command, once it is over."""
+        """The exit status of the command, after its end; None before."""
         self.count = 0
 
     def __call__(self, _number: int, _frame: object) -> None:
-        """Raise KeyboardInterrupt, or leave.
+        """Raise KeyboardInterrupt while a command runs; end the process while modules are loaded and after the command.
 
         Raises:
-            KeyboardInterrupt: a command runs.
+            KeyboardInterrupt: a command runs, and the main thread is not in a step that defers interrupts.
         """
         if not self.is_loaded:  # nothing is held; an exception could be lost in a callback of the import system
             os.write(2, b"Error: interrupted\n")
@@ -41,7 +41,7 @@ class _Interrupts:
             raise KeyboardInterrupt
 
     def install(self) -> None:
-        """Obey each signal that is not ignored, as a shell has it done for what runs in its background."""
+        """Handle each signal, except those that the parent process ignores, as a shell does for background jobs."""
         for number in _INTERRUPTS:
             if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
                 signal.signal(number, self)
@@ -61,17 +61,17 @@ def main() -> None:
     interrupts.install()
     try:
         try:
-            import qsctl.endings  # the handler has it from now on
+            import qsctl.endings  # imported here, so that the handler does not have to load it
             from qsctl.cli.app import main as run
 
             interrupts.is_loaded = True
             is_watched = sys.getprofile() is not None or sys.gettrace() is not None or bool(sys.flags.inspect)
-            if not is_watched:  # who watches this process does so until the interpreter's own end
+            if not is_watched:  # a profiler, debugger or -i needs the interpreter's regular exit
                 qsctl.endings.will_leave()
             run()
             status = 0
         except SystemExit as ended:
-            if interrupts.count and ended.code == 1:  # what the parser of the command line makes of it
+            if interrupts.count and ended.code == 1:  # the command-line parser turns an interrupt into status 1
                 _leave_interrupted()
             status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         interrupts.status = status
@@ -85,7 +85,9 @@ def main() -> None:
 
 
 def _leave_interrupted() -> None:
-    """Leave at once: threads and libraries that are half started must neither hold the process nor trace."""
+    """Report the interrupt and end the process at once, without waiting for threads and libraries that are half
+    started.
+    """
     from qsctl.endings import leave
     from qsctl.errors import QsctlError
 
@@ -94,7 +96,7 @@ def _leave_interrupted() -> None:
         sys.stderr.write("Error: interrupted\n")
         sys.stderr.flush()
     except (OSError, ValueError, RuntimeError, QsctlError):
-        pass  # there is no reader, or it is being written to: the exit status is enough
+        pass  # the stream has no reader, or a write to it is in progress: the exit status is enough
     leave(_INTERRUPTED)
 
 

@@ -1,8 +1,8 @@
 """The installed distribution of qsctl, and the message of a command whose libraries are missing.
 
-There are two, of the same package: `qsctl` with everything, and `qsctl-service` for machines that only run services and
-administer them. It leaves out the large libraries: Spark and its Java, the compiler of the simulator, Arrow, charts.
-Code that needs one of them imports it when it is used.
+Two distributions contain the same package: `qsctl` with everything, and `qsctl-service` for machines that only run
+services and administer them. `qsctl-service` omits the large libraries: Spark and its Java, the compiler of the
+simulator, Arrow, charts. Code that needs one of them imports it at the first use.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ LEFT_OUT: Final = {
 
 
 def installed() -> tuple[str, str]:
-    """Return name and version of the distribution that this process runs.
-
-    A tree that was never installed is `qsctl`, of version `0+unknown`.
-    """
+    """Return the name and the version of the installed distribution; (`qsctl`, `0+unknown`) for a tree without one."""
     for name in DISTRIBUTIONS:
         try:
             return name, version(name)
@@ -56,10 +53,10 @@ def is_missing(module: str) -> bool:
 
 
 def missing(module: str) -> Unavailable | None:
-    """Return the error for a module that is not installed, or None where it is none that may be left out.
+    """Return the error for a module that is not installed, or None if no distribution omits the module.
 
     Args:
-        module: as a `ModuleNotFoundError` names it, with the modules inside of it.
+        module: the name from a `ModuleNotFoundError`, which may contain submodules.
     """
     package = module.partition(".")[0]
     if package == "cyclonedds":
@@ -83,10 +80,10 @@ def missing(module: str) -> Unavailable | None:
 
 
 def require(module: str) -> None:
-    """Check that a module is there before something begins that would end without it.
+    """Raise an error if a module is not installed, before a command begins work that needs it.
 
     Raises:
-        Unavailable: it is not installed.
+        Unavailable: the module is not installed.
     """
     if is_missing(module):
         error = missing(module)

@@ -1,12 +1,13 @@
-"""Resources that a process releases however it ends: temporary folders, and processes that it started.
+"""Resources that a process must release however it ends: temporary folders and child processes.
 
-A block cleans up when it is left. A process that is interrupted may never leave its blocks: the interrupt arrives while
-another thread starts Java, while the block itself cleans up, or in a callback of a library, where an exception is lost.
-So what outlives a process is registered here before it exists, and `leave` releases all of it and ends the process
-itself, without the interpreter's own end, in which libraries written in C have aborted after the work was done.
+A context manager cleans up when its block is left. An interrupted process may never leave its blocks: the interrupt
+arrives while another thread starts Java, while the block itself cleans up, or in a callback of a library, which
+swallows the exception. Therefore every resource that would survive the process is registered here before it exists.
+`leave` releases all of them and ends the process with `os._exit`, since libraries written in C have aborted in the
+interpreter's regular exit after the work was done.
 
-Invariants: a folder is registered before it is made; a process is started and registered in one step, which an
-interrupt cannot divide; nothing is started once the process leaves.
+Invariants: a folder is registered before it is made; an interrupt cannot separate the start of a process from its
+registration; nothing is started once the process has begun to leave.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _STEP_S: Final = 10.0
 
 
 class _State:
-    """The register of this process."""
+    """The registered resources of this process, and the steps that an interrupt must not divide."""
 
     def __init__(self) -> None:
         self.held: dict[int, Release] = {}
@@ -54,10 +55,11 @@ _state: Final = _State()
 
 
 def hold(release: Release) -> Release:
-    """Register what must happen before the process ends; return the function that does it now, once.
+    """Register a function that releases a resource at the end of the process; return a function that releases it now,
+    once.
 
     Args:
-        release: removes or ends something; it must be quick, and right also where the thing does not exist (yet).
+        release: removes a file or ends a process; it must be quick, and correct also where the resource does not exist.
     """
     _state.last_number += 1
     number = _state.last_number
@@ -73,11 +75,11 @@ def hold(release: Release) -> Release:
 
 @contextmanager
 def one_step() -> Iterator[None]:
-    """Let an interrupt wait for the end of the block, and the end of the process for that of other threads' blocks.
+    """Defer interrupts until the block ends, and the end of the process until the blocks of other threads end.
 
     Raises:
-        KeyboardInterrupt: at the end of the block: one arrived.
-        SystemExit: the process leaves.
+        KeyboardInterrupt: an interrupt arrived during the block; raised at its end.
+        SystemExit: the process has begun to leave.
     """
     is_main = threading.current_thread() is threading.main_thread()
     with _state.steps:
@@ -94,19 +96,19 @@ def one_step() -> Iterator[None]:
 
 
 def waits_for_step() -> bool:
-    """Note an interrupt, in a signal's handler; return whether a step of the main thread raises it at its end."""
+    """Defer an interrupt if the main thread is in a step; return whether it was deferred. For the signal handler."""
     _state.is_noted = _state.main_depth > 0
     return _state.is_noted
 
 
 class TemporaryFolder:
-    """A new folder for temporary files, which goes with its block, with `remove`, or with the process.
+    """A new temporary folder, removed at the end of its block, by `remove`, or at the end of the process.
 
     Args:
-        prefix: how its name begins.
+        prefix: beginning of the folder's name.
 
     Raises:
-        OSError: the folder for temporary files cannot be written.
+        OSError: the system's folder for temporary files cannot be written.
     """
 
     def __init__(self, prefix: str = "qsctl-") -> None:
@@ -123,21 +125,22 @@ class TemporaryFolder:
             raise
 
     def __enter__(self) -> Path:
-        """Return the folder."""
+        """Return the path of the folder."""
         return self.path
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove it with all that it holds."""
+        """Remove the folder with its content."""
         self.remove()
 
 
 class TemporaryFile:
-    """An empty new file beside the one whose place it takes, gone with its block unless it was renamed.
+    """An empty new file in the folder of its target, removed at the end of its block unless it was renamed to the
+    target.
 
     Args:
-        target: the file that it is to become.
+        target: the file that the new one will replace.
 
     Raises:
         OSError: the folder cannot be written.
@@ -155,21 +158,22 @@ class TemporaryFile:
             raise
 
     def __enter__(self) -> Path:
-        """Return the file's name."""
+        """Return the path of the file."""
         return self.path
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove what has not been renamed."""
+        """Remove the file if it was not renamed."""
         self.remove()
 
 
 @contextmanager
 def children_without_signals() -> Iterator[None]:
-    """Start processes of `multiprocessing`, in one step, whose interrupts wait from the first instruction on.
+    """Start `multiprocessing` children in the block with interrupts blocked, until each child sets its own handling.
 
-    A terminal sends them to all processes of a command: until the child ignores them they would end it with a trace.
+    A terminal sends the signals to every process of a command; without the block, a starting child would print a
+    traceback.
     """
     from multiprocessing import resource_tracker
 
@@ -183,9 +187,10 @@ def children_without_signals() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Have this process of `multiprocessing` ignore interrupts, which its parent obeys, and end when the parent does.
+    """Make this `multiprocessing` child ignore interrupts, which its parent handles, and end when the parent ends.
 
-    Call it first: a process of a pool waits for work on a pipe of which it holds both ends.
+    Call it first in the child: a worker of a pool holds both ends of the pipe on which it waits for work, so the pipe
+    does not close at the parent's end.
     """
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
@@ -204,7 +209,7 @@ def end_with_parent() -> None:
 
 
 def start_held(start: Callable[[], subprocess.Popen[Any]]) -> tuple[subprocess.Popen[Any], Release]:
-    """Start a process that leads a group of its own; return it, and the function that kills the group and waits."""
+    """Start a process that leads its own process group; return it, and a function that kills the group and waits."""
     with one_step():
         process = start()
 
@@ -218,25 +223,25 @@ def start_held(start: Callable[[], subprocess.Popen[Any]]) -> tuple[subprocess.P
 
 
 def will_leave() -> None:
-    """State that this process ends by `leave` or `leave_in_order`, without the interpreter's own end."""
+    """Declare that this process ends by `leave` or `leave_in_order`, without the interpreter's regular exit."""
     _state.leaves = True
 
 
 def leaves() -> bool:
-    """Return whether `will_leave` was called: what a library keeps then need not be given back to it."""
+    """Return whether `will_leave` was called; if so, memory of libraries need not be freed at the end."""
     return _state.leaves
 
 
 @contextmanager
 def whole_process() -> Iterator[None]:
-    """Be all that a process does: it leaves in order at the end of the block, with status 0."""
+    """Run the block as the whole work of this process, and end the process after it with status 0."""
     will_leave()
     yield
     leave_in_order(0)
 
 
 def leave(status: int) -> None:
-    """Release all that is held, write what is buffered, and end this process at once with an exit status."""
+    """Release every registered resource, flush the standard streams, and end this process at once with a status."""
     _state.is_leaving = True
     is_alone = _state.steps.acquire(timeout=_STEP_S)
     with suppress(Exception):
@@ -253,7 +258,7 @@ def leave(status: int) -> None:
 
 
 def leave_in_order(status: int) -> None:
-    """Wait for threads, call what is registered for the interpreter's end, and leave."""
+    """Wait for threads, call the functions registered with `atexit`, and leave with an exit status."""
     import atexit
 
     threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls first at its own end
@@ -262,7 +267,7 @@ def leave_in_order(status: int) -> None:
 
 
 def _kill_children() -> None:
-    """Kill the processes of `multiprocessing` that are still there."""
+    """Kill the `multiprocessing` children that still run."""
     if "multiprocessing.process" not in sys.modules:
         return
     from multiprocessing import active_children

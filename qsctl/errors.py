@@ -1,7 +1,7 @@
-"""The caller's mistakes, each kind with the exit status that a script can rely on.
+"""Errors of the caller, each kind with an exit status that scripts can rely on.
 
-Decides: which statuses exist, what they mean to a user, and which error carries which. A peer's mistake is a refused
-message (`core`), our own is an `assert`.
+Decides which exit statuses exist, their meaning to a user, and the status of each error. An error of a peer is a
+refused message (`core`); an error of qsctl itself is a failed `assert`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class ExitStatus(IntEnum):
 
     DONE = 0
     NO = 1
-    """The answer is no: an invalid file, a failed check, a difference found."""
+    """The check was done and its result is negative: an invalid file, a failed check, a difference."""
     USAGE = 2
     PARTLY_DONE = 3
     NOT_FOUND = 4
     DUPLICATED = 5
-    """It exists already, with the same configuration [QS 5.4.1]."""
+    """The object exists already, with the same configuration [QS 5.4.1]."""
     ALREADY_EXISTS = 6
-    """It exists already, with a different configuration [QS 5.4.1]."""
+    """The object exists already, with a different configuration [QS 5.4.1]."""
     REFUSED = 7
     NO_ANSWER = 8
     DAMAGED = 9
@@ -35,7 +35,7 @@ class ExitStatus(IntEnum):
     """Standard output could not be written (EX_IOERR of sysexits)."""
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
-    """The reader of standard output went away, as `head` does: what a shell reports for SIGPIPE."""
+    """The reader of standard output has closed it, as `head` does; the status that a shell reports for SIGPIPE."""
 
 
 EXIT_STATUS_MEANINGS: Final[Mapping[ExitStatus, str]] = {
@@ -60,11 +60,11 @@ EXIT_STATUS_MEANINGS: Final[Mapping[ExitStatus, str]] = {
 
 
 class QsctlError(Exception):
-    """Base of every error that is shown to the user as one message.
+    """Base class of the errors that are shown to the user as one message.
 
     Args:
-        message: the fault: the object, the value found, the value allowed.
-        remedy: what to do next, one sentence; empty when the message contains it.
+        message: the fault: the object, the value found, the allowed values.
+        remedy: the next action of the user, one sentence; empty when the message contains it.
     """
 
     exit_status: ExitStatus = ExitStatus.NO
@@ -80,49 +80,49 @@ class QsctlError(Exception):
 
 
 class InvalidInput(QsctlError):
-    """A file or value that is not what it must be."""
+    """A file or a value is invalid."""
 
     exit_status = ExitStatus.NO
 
 
 class UsageError(QsctlError):
-    """An option or argument that the command cannot take."""
+    """An option or argument is not allowed for the command."""
 
     exit_status = ExitStatus.USAGE
 
 
 class PartlyDone(QsctlError):
-    """Something went wrong when a part of the work was done already."""
+    """A part of the work failed after another part was done."""
 
     exit_status = ExitStatus.PARTLY_DONE
 
 
 class NotFound(QsctlError):
-    """The named thing does not exist."""
+    """A named object does not exist."""
 
     exit_status = ExitStatus.NOT_FOUND
 
 
 class Refused(QsctlError):
-    """The service refuses, or does not support, what was asked."""
+    """The service refused the request, or does not support it."""
 
     exit_status = ExitStatus.REFUSED
 
 
 class NoAnswer(QsctlError):
-    """No answer came within the time allowed."""
+    """No reply arrived within the timeout."""
 
     exit_status = ExitStatus.NO_ANSWER
 
 
 class Damaged(QsctlError):
-    """Stored state cannot be read whole."""
+    """Stored state cannot be read completely."""
 
     exit_status = ExitStatus.DAMAGED
 
 
 class Interrupted(QsctlError):
-    """The user stopped the command; its output is readable and marked as partial."""
+    """The user interrupted the command; its output so far is readable and marked as partial."""
 
     exit_status = ExitStatus.INTERRUPTED
 
@@ -134,13 +134,13 @@ class Unavailable(QsctlError):
 
 
 class OutputFailed(QsctlError):
-    """Standard output cannot be written: a full disk, a closed descriptor."""
+    """Standard output cannot be written, because of a full disk or a closed descriptor."""
 
     exit_status = ExitStatus.OUTPUT_FAILED
 
 
 class OutputClosed(QsctlError):
-    """Nothing reads standard output any more. A command ends with it in silence."""
+    """The reader of standard output has closed it; the command ends without a message."""
 
     exit_status = ExitStatus.OUTPUT_CLOSED
 

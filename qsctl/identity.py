@@ -1,10 +1,10 @@
-"""Identities independent of names: of samples, and of the queues, subscribers and services that hold them.
+"""Identities of samples, and of queues, subscribers and services, that do not depend on names.
 
 A sample is its writer's GUID and a sequence number [QS 2.11 and 5.2.2]. A GUID is 16 octets; a sequence number has
 64 bits, written as the pair (high, low) on the wire and in selectors.
 
-A queue is identified by its incarnation: a number that is drawn when it is created, since its name may be given again
-to another one.
+A queue is identified by its incarnation, a number drawn when the queue is created: after a deletion, another queue may
+have the same name.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ DrawIncarnation: TypeAlias = Callable[[], Incarnation]
 
 
 class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """The virtual writer's GUID and the sample's sequence number in it: unique for ever.
+    """The GUID of the virtual writer and the sample's sequence number; unique for all time.
 
-    No tuple: it takes half the memory and a quarter of the time to make, and the garbage collector need not look at
-    it, which in a client that holds thousands is a third of all its time.
+    A struct that the garbage collector ignores, not a tuple: it takes half the memory and a quarter of the time to
+    create, and the collector would otherwise take a third of the processor time of a client that holds thousands.
     """
 
     writer_guid: WholeGuid
@@ -99,12 +99,12 @@ def identity_from_text(text: str) -> SampleIdentity:
 
 
 def no_incarnation() -> Incarnation:
-    """Return the nil incarnation: for the model of a service, whose queues hold nothing."""
+    """Return the nil incarnation, for a model of a service in which queues hold no samples."""
     return NIL_INCARNATION
 
 
 class _Counted:
-    """Draws 1, 2, 3 …; a copy goes on behind the number that was drawn last."""
+    """A source of incarnations 1, 2, 3, …; a copy continues after the number that was drawn last."""
 
     def __init__(self) -> None:
         self._drawn = 0
@@ -115,17 +115,17 @@ class _Counted:
 
 
 def counted_incarnations() -> DrawIncarnation:
-    """Return what gives 1, 2, 3 …: for a service that is made up and whose samples end with it."""
+    """Return a source of incarnations 1, 2, 3, …, for a simulated service whose samples are not kept after its end."""
     return _Counted()
 
 
 def incarnation_text(incarnation: Incarnation) -> str:
-    """Return an incarnation as 16 hexadecimal digits."""
+    """Format an incarnation as 16 hexadecimal digits."""
     return f"{incarnation:016x}"
 
 
 def incarnation_from_text(text: str) -> Incarnation:
-    """Read what `incarnation_text` writes; an empty text is the nil incarnation.
+    """Parse the text of `incarnation_text`; an empty text is the nil incarnation.
 
     Raises:
         UsageError: the text has another form, or is out of range.
@@ -141,7 +141,7 @@ def incarnation_from_text(text: str) -> Incarnation:
 
 
 def decimal_from_text(text: str, largest: int) -> int | None:
-    """Return the number that ASCII digits write, if it is at most `largest`; None for any other text.
+    """Return the number that a text of ASCII digits denotes, if it is at most `largest`; None for any other text.
 
     `str.isdigit` alone does not suffice: it is true for '²', which `int` refuses, and does not bound the length.
     """

@@ -1,4 +1,4 @@
-"""Time: integer nanoseconds inside, words only where a person or a file wrote them.
+"""Instants and durations in integer nanoseconds, and the text form of durations for people and files.
 
 An instant counts from an epoch that its driver chooses: the Unix epoch live, zero in a simulation. `INFINITE_NS` is
 DURATION_INFINITE ([QS Table 3.15]: lifespan, response_timeout).
@@ -41,14 +41,14 @@ _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+")
 
 
 def later(now: Nanoseconds, duration: Nanoseconds) -> Nanoseconds:
-    """Return the instant `duration` after `now`; an infinite duration never comes."""
+    """Return the instant `duration` after `now`; with an infinite duration, an instant that is never reached."""
     if duration >= INFINITE_NS - now:
         return INFINITE_NS
     return now + duration
 
 
 def parse_duration(text: str) -> Nanoseconds:
-    """Read `10ms`, `1.5 s`, `1min30s` or `infinite` exactly, without going through a float.
+    """Read `10ms`, `1.5 s`, `1min30s` or `infinite` exactly, without conversion to a float.
 
     Raises:
         UsageError: the text has no unit, is not a duration, or has digits below a nanosecond.

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used: heavy libraries cost more than a program's start."""
+"""Lazy imports of a package's public names, since heavy libraries take longer to import than a program's start may."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib import import_module
 
 
 def exports(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`.
+    """Return the `__getattr__` function of a package whose names are imported at their first use.
 
     Args:
-        package: its `__name__`.
-        homes: the names, each with the module of the package that defines it.
+        package: the package's `__name__`.
+        homes: the public names, each with the module of the package that defines it.
     """
 
     def find(name: str) -> object:

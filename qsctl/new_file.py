@@ -1,4 +1,4 @@
-"""A file that a command makes for its user alone, which is there whole or not at all."""
+"""Creation of a file that only its owner may read and that is either written completely or removed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from qsctl.errors import UsageError
 
 @contextmanager
 def new_private_file(path: Path, remedy: str = "Choose another name.") -> Iterator[BinaryIO]:
-    """Make a file that only its owner may read, to be written in the block; however that fails, it is gone.
+    """Create a file that only its owner may read, for the block to write; any failure removes it.
 
     Args:
-        path: where nothing must be yet.
-        remedy: what to do where something is.
+        path: the file, which must not exist.
+        remedy: the advice of the error for an existing file.
 
     Raises:
-        UsageError: something is there, or it cannot be written.
+        UsageError: the file exists already, or cannot be written.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""A folder of this user beside those of others, in the system's folder for temporary files."""
+"""A folder in the system's folder for temporary files that belongs to this user alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from qsctl.errors import Refused
 
 
 def own_folder(name: str) -> Path:
-    """Return the folder `NAME-USER`, which is made where it does not exist.
+    """Return the folder `NAME-UID` in the folder for temporary files; create it if it does not exist.
 
     Raises:
-        Refused: something else has the name, or the folder belongs to another user, who could change what is in it.
+        Refused: the path is not a directory, or belongs to another user, who could change its content.
     """
     folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

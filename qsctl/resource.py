@@ -23,9 +23,9 @@ class ResourceKind(StrEnum):
     DATA = "data"
     MESSAGE = "message"
     RECORDING = "recording"
-    """The service's own; an extension."""
+    """The status of the service itself; an extension."""
     CONFIGURATION = "configuration"
-    """The service's own; an extension."""
+    """The data of the service itself; an extension."""
 
 
 _LEAVES = frozenset(
@@ -47,9 +47,10 @@ _PARENTS: dict[ResourceKind, frozenset[ResourceKind | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class ResourceIdentifier:
-    """A resource of one service; the empty path is the service itself.
+    """The identifier of a resource of a service; with an empty path, the service itself.
 
-    `names` holds (kind, name) pairs from the outside in; `leaf` is the view asked for, if any.
+    `names` holds (kind, name) pairs from the outermost resource to the innermost; `leaf` is the requested view, or
+    None.
     """
 
     names: tuple[tuple[ResourceKind, str], ...] = ()
@@ -80,7 +81,7 @@ class ResourceIdentifier:
         return ResourceIdentifier(self.names)
 
     def child(self, kind: ResourceKind, name: str) -> ResourceIdentifier:
-        """Return the resource `name` of this kind inside this one."""
+        """Return the identifier of a resource of this kind and name inside this one."""
         return ResourceIdentifier((*self.names, (kind, name)))
 
     def at(self, leaf: ResourceKind) -> ResourceIdentifier:
@@ -88,7 +89,7 @@ class ResourceIdentifier:
         return ResourceIdentifier(self.names, leaf)
 
     def is_queue(self) -> bool:
-        """Return whether it names a shared reader queue or a dead-letter one."""
+        """Return whether the resource is a shared reader queue or a dead-letter queue."""
         return self.kind in _QUEUES
 
 

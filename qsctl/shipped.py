@@ -1,4 +1,4 @@
-"""Files that come with qsctl: schemas, fixtures, completions. A wheel carries them inside the package."""
+"""Data files installed with qsctl: schemas, fixtures, completions; a wheel contains them inside the package."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def _root() -> Path:
 
 
 def shipped(path: str) -> Path:
-    """Return the file or folder `path` (as in `schemas/qsctl_simulation.xsd`), in a wheel or in a checkout."""
+    """Return the path of a data file or folder, such as `schemas/qsctl_simulation.xsd`, in a wheel or in a checkout."""
     return _root() / path
