@@ -1,8 +1,8 @@
-"""The connections between programs and services: a program is connected where a service hosts its queues, see
-`environment/session.py`.
+"""The connections between programs and services: a program connects to each service that hosts one of its queues.
 
-Decides: a queue that a service deletes is gone for its programs, with messages in transit, and one that it creates has
-to be discovered, also where it has the name of one that was deleted.
+Decides when a connection is lost and discovered again: deleting a queue ends the connection and drops its messages in
+transit; a queue that is created has to be discovered, even under the name of a deleted one. How one connection behaves
+is `environment/session.py`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _Hosted: TypeAlias = tuple[SharedReaderQueue, ...]
 
 
 class Connections:
-    """All sessions of a world.
+    """The sessions between all programs and all services of a world.
 
     Args:
-        programs: by node.
+        programs: by node name.
         services: by number.
         agenda: the clock.
-        network: which pairs are cut off.
-        trace: where everything is noted.
-        observers: who see what arrives.
-        lease_ns: after this much silence a service takes a program for gone.
+        network: contains the pairs of nodes that are cut off.
+        trace: receives each message that arrives.
+        observers: notified of each write, delivery and answer that arrives, and of each discovered or lost consumer.
+        lease_ns: after this much silence a service considers a program gone.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Connections:
         self._observers = observers
         self._lease_ns = lease_ns
         self._hosted: dict[tuple[int, str], _Hosted] = {}
-        """The queues of a program that it was connected to at a service."""
+        """The queues through which a program is connected to a service, by service number and node."""
 
     def connect(self, program: Program) -> None:
-        """Give a program's new life a session with each service."""
+        """Create the sessions of a program that starts with every service, and open those with services that are up."""
         program.sessions = {number: self._session(program, service) for number, service in self._services.items()}
         for service in self._services.values():
             if service.is_up:
@@ -71,12 +71,12 @@ class Connections:
             self._open(self._services[number], program)
 
     def service_ended(self, number: int) -> None:
-        """Lose what is on its way between a service and its programs."""
+        """Close the sessions with a service that ended, and drop their messages in transit."""
         for program in self._programs.values():
             program.sessions[number].service_ended()
 
     def hosting_changed(self, number: int) -> None:
-        """Let programs discover queues that a service has created, and lose those that it has deleted."""
+        """Reopen the sessions of the programs whose queues a service created or deleted."""
         service = self._services[number]
         for node, program in self._programs.items():
             former, now = self._hosted.get((number, node), ()), _hosted(service, program)
@@ -85,7 +85,7 @@ class Connections:
                 self._open(service, program)
 
     def network_changed(self) -> None:
-        """Look at all links again."""
+        """Let every session react to links that were cut or joined."""
         for program in self._programs.values():
             for session in program.sessions.values():
                 session.network_changed()
@@ -157,6 +157,6 @@ class Connections:
 
 
 def _hosted(service: SimulatedService, program: Program) -> _Hosted:
-    """Return the queues of a program that a service hosts."""
+    """Return those of a program's queues that a service hosts."""
     by_name = service.hosted
     return tuple(by_name[name] for name in program.queue_names if name in by_name)

@@ -1,6 +1,4 @@
-"""The director: applies the faults of schedules to a world, line by line, and ends all faults when the time without
-them begins.
-"""
+"""The director: applies schedules of faults to a world, line by line, and ends all faults before the recovery time."""
 
 from __future__ import annotations
 
@@ -42,24 +40,24 @@ _NAMES_NODES: Final = (NODES, CRASHING, PROGRAM, PRODUCER, SAMPLE, SERVICE, SERV
 
 
 class _Reader:
-    """One schedule, and how far it was done."""
+    """The position in one schedule: the next line, and since when it has been waited for."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.steps = schedule.steps
         self.position = 0
         self.is_timed = False
-        """Whether the present line waits for its instant."""
+        """Whether the next line is scheduled for an instant that has not come."""
         self.awaited_since: Nanoseconds | None = None
 
 
 class Director:
-    """The actions on one world.
+    """The application of schedules to one world.
 
     Args:
         world: the world.
-        schedules: applied side by side.
-        ledger: has the stored records.
-        answers: has the answers and deliveries.
+        schedules: applied independently of each other, each in its own order.
+        ledger: the records that each service has stored, for `await stored`.
+        answers: the samples that were accepted and delivered, for `await accepted` and `await delivered`.
 
     Raises:
         InvalidInput: a schedule names a service, a program or a queue that the world does not have.
@@ -73,9 +71,9 @@ class Director:
         self._answers = answers
         self._readers = [_Reader(each) for each in schedules]
         self.awaits = False
-        """Whether a line waits for something else than its instant: then look after each step."""
+        """Whether some line waits for a condition: `go_on` is then due after every step of the world."""
         self.unmet: list[str] = []
-        """Lines that waited for what never came: the lines after them were not done."""
+        """Lines whose condition was not met in time; the lines after them were not applied."""
         self.done_counts: dict[Verb, int] = {}
         self._calm = replace(world.network.conditions)  # a copy: what is done changes the other
         for schedule in schedules:
@@ -84,7 +82,7 @@ class Director:
         world.agenda.at(world.load_until_ns, self._recover)
 
     def set_up(self) -> None:
-        """Do the lines before the first that waits: what is set before the services start."""
+        """Apply the lines before the first one with a condition or an instant; call it before the services start."""
         for reader in self._readers:
             while reader.position < len(reader.steps):
                 step = reader.steps[reader.position]
@@ -94,7 +92,7 @@ class Director:
                 reader.position += 1
 
     def go_on(self) -> None:
-        """Do every line that is due."""
+        """Apply every line that is due."""
         for reader in self._readers:
             while self._go_on(reader):
                 pass
@@ -103,14 +101,14 @@ class Director:
         )
 
     def conclude(self) -> None:
-        """Note the lines that were still waited for when the faults ended."""
+        """Add to `unmet` the conditions that were still awaited when the faults ended."""
         for reader in self._readers:
             if reader.position < len(reader.steps) and reader.awaited_since is not None:
                 self.unmet.append(reader.steps[reader.position].text)
                 reader.position = len(reader.steps)
 
     def _go_on(self, reader: _Reader) -> bool:
-        """Do the present line if it is due; whether it was done."""
+        """Apply the next line if it is due; return whether it was applied."""
         if reader.position >= len(reader.steps) or self._world.now >= self._world.load_until_ns:
             return False
         step = reader.steps[reader.position]
@@ -265,7 +263,7 @@ class Director:
                 assert_never(condition)
 
     def _recover(self) -> None:
-        """End every fault: what comes now is the time in which everything must be delivered."""
+        """End every fault, and start all services and programs: from now on everything must be delivered."""
         world = self._world
         world.trace.note("do", "recover")
         conditions = Conditions(self._calm.delay_min_ns, self._calm.delay_max_ns)
@@ -284,7 +282,7 @@ class Director:
             program.hold(holds=False)
 
     def _service(self, name: str, action: Callable[[SimulatedService], None]) -> None:
-        """Do something to a service; `master`, where there is none: to no service."""
+        """Apply an action to the service of this number or, for `master`, to the present master if there is one."""
         if name != MASTER:
             action(self._numbered(name))
             return
@@ -296,7 +294,7 @@ class Director:
             action(max(masters, key=lambda each: (each.epoch(queue), each.number)))
 
     def _deciding_queues(self) -> list[str]:
-        """Return the queues whose master is meant: the replicated ones, else the first."""
+        """Return the full names of the queues that `master` refers to: the replicated ones, else the first queue."""
         queues = self._world.queues
         return [each.full_name for each in queues if each.replicated] or [queues[0].full_name]
 
@@ -327,7 +325,7 @@ class Director:
         raise KeyError(name)
 
     def _check(self, step: Step) -> None:
-        """Refuse a line that names what there is not."""
+        """Raise InvalidInput for a line that names a node or a queue that the world does not have."""
         usage = VERBS[step.verb] if step.verb is not None else CONDITIONS[step.condition]  # type: ignore[index]
         known = {str(number) for number in self._world.services} | self._world.programs.keys() | {MASTER}
         for argument, text in zip(usage.arguments, step.arguments, strict=False):

@@ -1,6 +1,6 @@
-"""The virtual clock of a world: what is due when, and the fingerprint of everything that was done.
+"""The virtual clock of a world: a queue of future events, and the fingerprint of everything that happened.
 
-Invariant: what is due at one instant is done in the order in which it was planned, so that one seed gives one history.
+Invariant: events of the same instant run in the order in which they were scheduled, so that one seed gives one history.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 Action: TypeAlias = Callable[[], None]
 
 RECENT_COUNT: Final = 400
-"""Lines of a history that are kept to be shown with a violation."""
+"""Lines of a history that are kept, to be shown with a violation."""
 
 
 class WorldAgenda:
-    """Due work, by instant."""
+    """The discrete-event queue of a world: actions ordered by instant, and the present instant `now`."""
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
@@ -30,28 +30,28 @@ class WorldAgenda:
         self._planned_count = 0
 
     def at(self, instant: Nanoseconds, action: Action) -> None:
-        """Do something at an instant; one that has passed: now. An infinite one never comes."""
+        """Schedule an action: at once if the instant has passed, never if it is infinite."""
         if instant < INFINITE_NS:
             heapq.heappush(self._due, (max(instant, self.now), self._planned_count, action))
             self._planned_count += 1
 
     def after(self, duration: Nanoseconds, action: Action) -> None:
-        """Do something after a while."""
+        """Schedule an action a duration from now."""
         self.at(self.now + duration, action)
 
     @property
     def next_instant(self) -> Nanoseconds:
-        """Return when something is due next."""
+        """Return the instant of the next action; infinite if none is scheduled."""
         return self._due[0][0] if self._due else INFINITE_NS
 
     def step(self) -> None:
-        """Do what is due first."""
+        """Advance the clock to the next action and run it."""
         self.now, _, action = heapq.heappop(self._due)
         action()
 
 
 class Trace:
-    """Everything that was done, as a hash, and the last of it as text."""
+    """A running hash of everything that happened, and its last lines as text."""
 
     def __init__(self, agenda: WorldAgenda) -> None:
         self._agenda = agenda
@@ -61,7 +61,7 @@ class Trace:
         self.count = 0
 
     def note(self, what: str, *of: object) -> None:
-        """Note one thing that was done; `of` holds numbers, texts and messages only."""
+        """Add one event to the hash; `of` consists of numbers, texts and messages only."""
         line = (self._agenda.now, what, of)
         self._hash.update(self._encode(line))
         self._recent.append(line)
@@ -69,10 +69,10 @@ class Trace:
 
     @property
     def fingerprint(self) -> str:
-        """The hash so far: equal for equal histories."""
+        """Return the hash so far, in hexadecimal digits: equal for equal histories."""
         return self._hash.hexdigest()
 
     def recent(self, count: int = RECENT_COUNT) -> list[str]:
-        """Return the last lines, oldest first, in seconds."""
+        """Return at most `count` last lines, oldest first; each begins with its instant in seconds."""
         lines = list(self._recent)[-count:]
         return [f"{at / 1e9:.6f} {what} {' '.join(str(each) for each in of)}" for at, what, of in lines]

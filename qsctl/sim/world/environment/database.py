@@ -1,8 +1,8 @@
-"""A model of database files on a simulated disk: the service's state, and queues without in-memory state.
+"""A model of the database files on a simulated disk: the service's state, and queues without in-memory state.
 
-Decides: that a batch is durable as a whole once `append` returns, as under synchronization FULL. The library of such
-files opens them itself, without the interface of the simulated disk: so its pages are not simulated, and neither is
-damage to them. Everything else is that of `qsctl.storage.sqlite.store`.
+Decides that a batch is durable as a whole once `append` returns, as under synchronization FULL. SQLite opens its files
+itself, without the interface of the simulated disk; so neither pages nor damage to them are simulated. Everything else
+behaves as `qsctl.storage.sqlite.store`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qsctl.storage.room import refusal
 KIND = "database"
 
 DEAD_RECORD_COUNT_MIN = 5_000
-"""Below this it is never worth compacting, as a database file."""
+"""A database file with fewer records is never worth compacting."""
 
 
 class _Rows:
@@ -34,20 +34,20 @@ class _Rows:
 
 
 class DatabaseStandIn(WritesThenSyncs):
-    """One stream of records.
+    """The model of a database file that stores one stream of records.
 
     Args:
-        disk: where it is.
-        mounted: the same, as the process reaches it.
-        on_append: called with the name and what is durable now.
+        disk: the disk that keeps the records.
+        mounted: the same disk as the process accesses it, which fails and takes time.
+        on_append: called with the file's name and the records that have become durable.
         path: of the file.
-        settings: how it is written.
-        codec: that of the records.
-        known: how far it reached at least when that was last noted.
-        discards_damaged: whether to go on with what is whole where something is lost.
+        settings: how the file is written.
+        codec: of the records.
+        known: the extent that was last noted for the file, or None; a file that is missing nevertheless is damage.
+        discards_damaged: whether to continue with the intact records where some are lost.
 
     Raises:
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses an operation.
     """
 
     def __init__(
@@ -81,13 +81,11 @@ class DatabaseStandIn(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
-        there.
-        """
+        """Return the file's extent for the directory's register; when the file is reopened, it must not be shorter."""
         return Extent(KIND, self._rows.last_index)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
+        """Append records durably; return None, since no sync is left to do."""
         if records:
             self._reach()
             self._rows.records += records
@@ -96,11 +94,11 @@ class DatabaseStandIn(WritesThenSyncs):
         return None
 
     def load(self) -> Iterator[Record]:
-        """Every whole record, in order, less what `compact` dropped."""
+        """Return every stored record in order, except those that `compact` dropped."""
         return iter(list(self._rows.records))
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for queues that keep it on disk only."""
+        """Return the payload of the sample at a position, for queues that keep payloads on disk only."""
         payload: bytes | None = None
         for record in self._rows.records:
             if type(record) is self._codec.carrier and record.position == position:
@@ -116,7 +114,7 @@ class DatabaseStandIn(WritesThenSyncs):
         return len(self._rows.records) > DEAD_RECORD_COUNT_MIN
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records by the snapshot `keep`, atomically."""
+        """Replace all records by the snapshot `keep`, atomically."""
         carrier, kept = self._codec.carrier, list(keep)
         held = {each.position: each.payload for each in self._rows.records if type(each) is carrier}
         self._reach()
@@ -126,25 +124,25 @@ class DatabaseStandIn(WritesThenSyncs):
         ]
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """Do what `compact` does, into files that are new: what was written last may not have reached the disk."""
+        """Replace all records by the snapshot `keep` in new files, as the last writes may not be durable."""
         self.compact(keep)
 
     def abandon(self) -> None:
-        """Let go of the files as they are, after a write or a sync failed."""
+        """Close the files as they are, after a write or a sync failed."""
 
     def destroy(self) -> None:
-        """Delete everything, the files too; closes the store."""
+        """Delete the file with its records, and close the store."""
         self._reach()
         self._disk.databases.pop(self._path.name, None)
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, and let go of the files."""
+        """Sync as configured, and close the files."""
 
     def _reach(self) -> None:
-        """Reach the disk once.
+        """Perform one operation on the disk, which may fail or take time.
 
         Raises:
-            Damaged: it refuses.
+            Damaged: the disk refuses.
         """
         try:
             self._mounted.step()

@@ -1,10 +1,10 @@
-"""The disk of a simulated service: sectors under a file system, and what is left when the power fails.
+"""The disk of a simulated service: sectors under a file system, and what is left of them after a power failure.
 
-Decides: what a file system may do. What was synced is there; of the rest each sector is the old one or the new one, a
-file is as long as before or as now, and each name that was given or taken since the directory was synced is there or
-not: a rename as a whole, but in no order among each other where the file system keeps none. A sync that failed has made
-durable any part, and a later one does not make up for it. A disk may be slow, hang, have no room, refuse, flip a bit,
-or be lost. Nothing here knows a store: stores reach it as they reach the operating system's, see `FileSystem`.
+Decides what a file system may do. Synced data survive. Of unsynced data each sector is the old or the new one, the file
+has its old or its new length, and each name that was created or removed since the directory was last synced may or may
+not exist: a rename as a whole, but several changes in any order where the file system keeps none. A sync that failed
+may have made any part durable, and a later sync does not repair it. A disk may be slow, hang, be full, refuse, flip a
+bit, or be lost. Independent of any store: stores use it through `FileSystem`, as they use the operating system.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.storage.file_system import FileStatus
 
 DIRECTORY: Final = Path("/simulated")
-"""The one directory of a disk."""
+"""The only directory of a disk."""
 
 CAPACITY_BYTES: Final = 64 << 20
 
 WAIT_MAX_NS: Final[Nanoseconds] = SECOND_NS
-"""A process waits no longer than this for the disk in one pass: what takes longer is a disk that hangs."""
+"""The longest time that a process waits for the disk in one pass; a disk that takes longer counts as hanging."""
 
 _DEVICE: Final = 1
 _STORES: Final = (".db", ".json")
-"""Suffixes of stores' files: other files differ from one run to another."""
+"""Suffixes of the files that a bit may be flipped in; other files differ from one run to another."""
 
 
 class DiskState(StrEnum):
@@ -38,21 +38,21 @@ class DiskState(StrEnum):
 
     WORKS = "works"
     FULL = "full"
-    """ENOSPC: nothing grows any more, unless something is deleted."""
+    """ENOSPC: files cannot grow until something is deleted."""
     FAILS = "fails"
-    """EIO: a sync fails, and what was written may be there."""
+    """EIO: syncs fail; the written data may or may not be durable."""
 
 
 class PowerFailed(BaseException):
-    """The process ended: it does nothing, and receives nothing. No handler of errors is to catch it."""
+    """The end of the process by a power failure; derived from BaseException so that no error handler catches it."""
 
 
 class ProcessHangs(BaseException):
-    """The process waits for the disk for ever, in the middle of what it does."""
+    """A process that waits for the disk for ever, in the middle of an operation."""
 
 
 class _Inode:
-    """One file: its content now, and of each sector that was not synced since it was written the durable content."""
+    """One file: its present content, and the durable content of each sector that was written but not synced."""
 
     __slots__ = (
         "data", "dirty", "forgotten", "name_count", "number", "settled_bytes", "size_bytes", "synced_bytes",
@@ -63,19 +63,19 @@ class _Inode:
         self.number = number
         self.data = bytearray()
         self.size_bytes = 0
-        """Size of the file; beyond `data` it reads as zeros."""
+        """Size of the file; octets beyond `data` are read as zeros."""
         self.synced_size_bytes = 0
         self.synced_bytes = 0
         """Size at the latest sync."""
         self.settled_bytes = 0
-        """The same of the sync before: what follows it is durable, and rests on it."""
+        """Size at the sync before that: the data after it are durable, and no later data rest on them."""
         self.name_count = 0
         self.dirty: dict[int, bytes] = {}
         self.forgotten: dict[int, bytes] = {}
-        """The same of sectors for which a sync failed: no later one is about them unless they are written again."""
+        """The durable content of sectors whose sync failed; a later sync makes them durable only if rewritten."""
 
     def write(self, data: memoryview, offset: int, sector_bytes: int) -> None:
-        """Write octets; what is durable stays so."""
+        """Write octets at an offset; the durable content of the sectors is kept until the next sync."""
         end = offset + len(data)
         if end > len(self.data):
             self.data.extend(bytes(end - len(self.data)))
@@ -84,7 +84,7 @@ class _Inode:
         self.size_bytes = max(self.size_bytes, end)
 
     def cut(self, size_bytes: int, sector_bytes: int) -> None:
-        """Let it be so long."""
+        """Set the file's size."""
         if size_bytes < len(self.data):
             self._touch(size_bytes, len(self.data), sector_bytes)
             del self.data[size_bytes:]
@@ -93,25 +93,25 @@ class _Inode:
         self.size_bytes = size_bytes
 
     def read(self, size_bytes: int, offset: int) -> bytes:
-        """Return what a process reads."""
+        """Return at most `size_bytes` octets from an offset on, as a process reads them; holes are zeros."""
         size_bytes = max(0, min(size_bytes, self.size_bytes - offset))
         found = bytes(self.data[offset : offset + size_bytes])
         return found if len(found) == size_bytes else found.ljust(size_bytes, b"\0")
 
     def synced(self) -> None:
-        """Note that all is durable but what was forgotten."""
+        """Make all written sectors durable, except those whose sync failed before."""
         self.dirty.clear()
         self.synced_size_bytes = self.size_bytes
         if len(self.data) != self.synced_bytes:
             self.settled_bytes, self.synced_bytes = self.synced_bytes, len(self.data)
 
     def refuse_sync(self, random: Random) -> None:
-        """Let a sync fail: any part of it is durable, and the rest will never be by itself."""
+        """Fail a sync: a random part of the sectors is durable; the rest has to be written again to become so."""
         self.forgotten |= {sector: old for sector, old in self.dirty.items() if random.random() < 0.5}
         self.dirty.clear()
 
     def lose_power(self, random: Random, sector_bytes: int) -> None:
-        """Become what is left."""
+        """Set the content to what a power failure leaves: of each unsynced sector, the old or the new one."""
         likely_new = random.choice((0.0, 0.5, 1.0))
         cut_at = self.size_bytes
         if self.size_bytes != self.synced_size_bytes and random.random() < 0.5:
@@ -137,45 +137,45 @@ class _Inode:
 
 
 class SimulatedDisk:
-    """The files that outlive the processes of one service.
+    """The files of one service, which outlive its processes.
 
     Args:
-        random: draws the remains of a power failure, and the kind of disk and file system.
-        sync_ns: how long a sync takes.
+        random: draws the sector size, the properties of the file system, and the remains of a power failure.
+        sync_ns: duration of a sync.
     """
 
     def __init__(self, random: Random, sync_ns: Nanoseconds) -> None:
         self.random = random
         self._healthy_sync_ns = sync_ns
         self.sync_ns = sync_ns
-        """Duration of a sync; infinite: the disk hangs."""
+        """Duration of a sync; infinite if the disk hangs."""
         self.state = DiskState.WORKS
         self._capacity_bytes = CAPACITY_BYTES
         self.sector_bytes = random.choice((512, 4096))
         self.knows_direct = random.random() < 0.8
-        """Whether files can be written past the page cache."""
+        """Whether the file system supports direct I/O (O_DIRECT)."""
         self.knows_allocation = random.random() < 0.5
-        """Whether room can be allocated ahead."""
+        """Whether the file system supports preallocation."""
         self.keeps_name_order = random.random() < 0.5
-        """Whether the names that were given and taken become durable in the order in which that was done."""
+        """Whether changes of names become durable in the order in which they were made."""
         self.databases: dict[str, object] = {}
-        """Models of database files, by name: see `database.py`."""
+        """Models of database files, by file name; their class is in `database.py`."""
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
         self._changes: list[dict[str, _Inode | None]] = []
-        """Of names since the directory was synced: those of one change become durable together."""
+        """Changes of names since the directory was last synced; the names of one change become durable together."""
         self._inode_count = 0
         self.mounted: MountedDisk | None = None
         self.operation_count = 0
 
     @property
     def names(self) -> Sequence[str]:
-        """The names in its directory."""
+        """Return the names of the files in the directory."""
         return list(self._names)
 
     @property
     def free_bytes(self) -> int:
-        """Return how much room there is."""
+        """Return the number of free octets."""
         return max(0, self._capacity_bytes - self._used_bytes)
 
     @property
@@ -183,12 +183,12 @@ class SimulatedDisk:
         return sum({each.number: each.size_bytes for each in self._names.values()}.values())
 
     def mount(self) -> MountedDisk:
-        """Return the file system for a new process; that of the one before is of no use from now on."""
+        """Return the file system for a new process; that of the previous process must not be used any more."""
         self.mounted = MountedDisk(self)
         return self.mounted
 
     def crash(self) -> None:
-        """Lose the power: what is not durable is there or not."""
+        """Lose the power: end the process, and keep of unsynced data and names a random part."""
         if self.mounted is not None:
             self.mounted.is_dead = True
             self.mounted = None
@@ -208,23 +208,23 @@ class SimulatedDisk:
         self._count_names()
 
     def kill(self) -> None:
-        """Let the process die and the system go on: what it wrote is there, and becomes durable in time."""
+        """Kill the process but not the operating system: everything that it wrote survives."""
         if self.mounted is not None:
             self.mounted.is_dead = True
             self.mounted = None
 
     def lose(self, *, but: Sequence[str] = ()) -> None:
-        """Lose every file but these."""
+        """Lose the power and every file except those named by `but`."""
         self.crash()
         self._names = {name: each for name, each in self._names.items() if name in but}
         self._durable_names = dict(self._names)
         self.databases.clear()
 
     def flip_bit(self) -> str:
-        """Change one bit of what a file has, and return its name; empty: there is none that has so much.
+        """Flip one bit of a store's file, and return the file's name; empty if no file is long enough.
 
-        Of what was synced last nothing is changed: where it does not match its checksum, that is a write that was cut
-        short, as far as anyone can know who reads it.
+        The data of the last sync are spared: a reader cannot distinguish a wrong checksum there from a write that was
+        cut short.
         """
         sector_bytes = self.sector_bytes
         old_bytes = {
@@ -241,27 +241,27 @@ class SimulatedDisk:
         return name
 
     def slow_down(self, sync_ns: Nanoseconds) -> None:
-        """Let syncs take longer; infinite: for ever."""
+        """Set the duration of a sync; infinite makes the disk hang."""
         self.sync_ns = sync_ns
 
     def fill(self) -> None:
-        """Let there be no more room than there is in use."""
+        """Reduce the capacity to the octets in use, so that no file can grow."""
         self.state = DiskState.FULL
         self._capacity_bytes = self._used_bytes
 
     def refuse(self) -> None:
-        """Let syncs fail."""
+        """Let syncs fail from now on."""
         self.state = DiskState.FAILS
 
     def repair(self) -> None:
-        """Let the disk work as it did at first."""
+        """Restore the initial capacity and sync duration, and end all refusals."""
         self.sync_ns = self._healthy_sync_ns
         self._capacity_bytes = CAPACITY_BYTES
         self.state = DiskState.WORKS
 
     @property
     def is_sound(self) -> bool:
-        """Return whether it refuses nothing."""
+        """Return whether the disk neither refuses operations nor hangs."""
         return self.state is DiskState.WORKS and not self.hangs
 
     @property
@@ -272,25 +272,25 @@ class SimulatedDisk:
     # What is done by way of a mounted one.
 
     def look_up(self, name: str) -> _Inode | None:
-        """Return the file of this name; None: there is none."""
+        """Return the file of this name; None if it does not exist."""
         return self._names.get(name)
 
     def create(self, name: str) -> _Inode:
-        """Make a file."""
+        """Create an empty file of this name and return it."""
         self._inode_count += 1
         inode = _Inode(self._inode_count)
         self.change_names({name: inode})
         return inode
 
     def change_names(self, change: dict[str, _Inode | None]) -> None:
-        """Give and take names, together."""
+        """Create, replace or (None) remove names as one change, which becomes durable as a whole."""
         for name, inode in change.items():
             _enter(self._names, name, inode)
         self._changes.append(change)
         self._count_names()
 
     def sync_names(self) -> None:
-        """Make the names durable."""
+        """Make the present names durable, as a sync of the directory does."""
         self._durable_names = dict(self._names)
         self._changes.clear()
 
@@ -302,25 +302,25 @@ class SimulatedDisk:
 
 
 class MountedDisk:
-    """A disk as one process reaches it: a `FileSystem`.
+    """A `FileSystem` through which one process accesses a simulated disk.
 
-    `busy_ns` is how long the process waited for the disk in what it does now: the owner takes it back to 0.
+    `busy_ns` is the time that the process has waited for the disk during its present pass; its owner resets it to 0.
     """
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk
         self._opened: dict[int, tuple[_Inode, bool]] = {}
-        """File, and whether it is written past the page cache, by descriptor."""
+        """The file, and whether it was opened for direct I/O, by descriptor."""
         self._opened_count = 2
         self.is_dead = False
         self.busy_ns: Nanoseconds = 0
         self.fails_after: int | None = None
-        """Number of operations from now after which the power fails; None: it does not."""
+        """Number of operations until the power fails; None if it does not."""
         self.is_waited_for = True
-        """Whether the process waits for a sync that is done now; False: another thread of it does."""
+        """Whether the process itself waits for a sync; False while another of its threads syncs."""
 
     def open(self, path: Path, flags: int, mode: int = 0) -> int:
-        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
+        """Open a file with flags of `os.open` and return a descriptor; a directory may be opened to be locked."""
         self._step()
         self._opened_count += 1
         if path == DIRECTORY:
@@ -338,7 +338,7 @@ class MountedDisk:
         return self._opened_count
 
     def close(self, descriptor: int) -> None:
-        """Let go of a descriptor, and of its lock."""
+        """Close a descriptor and release its lock."""
         self._opened.pop(descriptor, None)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
@@ -347,7 +347,7 @@ class MountedDisk:
         return self._opened[descriptor][0].read(size_bytes, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """Write a beginning of the octets at an offset, and return how many."""
+        """Write some of the octets, from the first on, at an offset, and return the number written."""
         inode, is_direct = self._opened[descriptor]
         view = memoryview(data)
         disk = self._disk
@@ -365,12 +365,12 @@ class MountedDisk:
         return len(view)
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """Let a file be this long; what is added reads as zeros."""
+        """Set a file's size; added octets are read as zeros."""
         self._step()
         self._opened[descriptor][0].cut(size_bytes, self._disk.sector_bytes)
 
     def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """Have room, which reads as zeros."""
+        """Allocate room for a file, which is read as zeros."""
         self._step()
         if not self._disk.knows_allocation:
             raise _refusal(errno.EOPNOTSUPP)
@@ -381,7 +381,7 @@ class MountedDisk:
             inode.size_bytes = offset + size_bytes
 
     def sync(self, descriptor: int) -> None:
-        """Make durable what was written to a file, and its length."""
+        """Make durable the written data of a file, and its size."""
         self._wait()
         inode = self._opened[descriptor][0]
         if self._disk.state is DiskState.FAILS:
@@ -390,20 +390,20 @@ class MountedDisk:
         inode.synced()
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with all of its metadata."""
+        """Make a file durable with all of its metadata."""
         self.sync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
-        """Make durable the names in a directory."""
+        """Make durable the names of the files in a directory."""
         self._wait()
         if self._disk.state is DiskState.FAILS:
             raise _refusal(errno.EIO, directory)
         self._disk.sync_names()
 
     def lock(self, descriptor: int, *, waits: bool) -> bool:
-        """Have the only lock on a file; False: another process has it, and it was not waited for.
+        """Lock a file exclusively; return False if another process holds the lock and `waits` is false.
 
-        A disk has one process at a time.
+        Always True here: a simulated disk is used by one process at a time.
         """
         return True
 
@@ -412,12 +412,12 @@ class MountedDisk:
         return _status(self._opened[descriptor][0])
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return the status of the file, or link, of this name; None: it does not exist."""
+        """Return the status of the file or link of this name; None if it does not exist."""
         inode = self._disk.look_up(path.name)
         return None if inode is None else _status(inode)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name, in the place of whatever has that."""
+        """Rename a file, replacing a file that has the target's name."""
         self._step()
         inode = self._disk.look_up(path.name)
         if inode is None:
@@ -433,26 +433,26 @@ class MountedDisk:
         self._disk.change_names({target.name: inode})
 
     def unlink(self, path: Path) -> None:
-        """Take a name away; nothing where nothing has it."""
+        """Remove a name, if it exists."""
         self._step()
         if self._disk.look_up(path.name) is not None:
             self._disk.change_names({path.name: None})
 
     def begin_unlink(self, path: Path) -> _Done:
-        """Remove a file while nothing waits for it; one that cannot be removed stays."""
+        """Remove a file without blocking the caller; a file that cannot be removed is kept."""
         self.unlink(path)
         return _DONE
 
     def names(self, directory: Path) -> Sequence[str]:
-        """Return the names in a directory, in no order."""
+        """Return the names of the files in a directory, in no order."""
         return self._disk.names
 
     def resolved(self, directory: Path) -> Path | None:
-        """Return where a directory really is; None: there is none."""
+        """Return the real path of a directory; None if it does not exist."""
         return directory if directory == DIRECTORY else None
 
     def free_bytes(self, directory: Path) -> int:
-        """Return how much room there is for those who have no privilege."""
+        """Return the free octets of the file system that an unprivileged process may use."""
         return self._disk.free_bytes
 
     def draw(self, count: int) -> bytes:
@@ -460,7 +460,7 @@ class MountedDisk:
         return self._disk.random.randbytes(count)
 
     def step(self) -> None:
-        """Do one operation on the model of a database file, durably.
+        """Perform one durable operation of a model of a database file.
 
         Raises:
             OSError: the disk refuses.
@@ -472,7 +472,7 @@ class MountedDisk:
             raise _refusal(errno.EIO)
 
     def _step(self) -> None:
-        """Count an operation; do none once the process is dead."""
+        """Count one operation of the process; raise PowerFailed if the process is dead or dies in this operation."""
         if self.is_dead:
             raise PowerFailed
         self._disk.operation_count += 1
@@ -482,7 +482,7 @@ class MountedDisk:
                 raise PowerFailed
 
     def _wait(self) -> None:
-        """Wait for a sync, if the process itself does."""
+        """Count a sync, and add its duration to `busy_ns` if the process itself waits for it."""
         self._step()
         if self.is_waited_for:
             if self._disk.hangs:
@@ -491,14 +491,14 @@ class MountedDisk:
 
 
 class _Done:
-    """A deletion that is over."""
+    """The completed future that `begin_unlink` returns."""
 
     def done(self) -> bool:
-        """Return whether it is over."""
+        """Return True: the deletion is complete."""
         return True
 
     def result(self) -> None:
-        """Wait until it is over."""
+        """Return at once: the deletion is complete."""
 
 
 _DONE: Final = _Done()

@@ -1,6 +1,6 @@
-"""The letters between the services of a world, as octets over its network [QS 7.1].
+"""The messages between the services of a world, as octets over its simulated network [QS 7.1].
 
-What makes a letter of the octets, and whose letters count, is decided by `transport.dds.letter_box`, as it is live.
+How a message is read from octets, and which senders are accepted, is decided by `transport.dds.letter_box`, as live.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from qsctl.transport.dds.replicas.letter_box import LetterBox, ReceivedLetter, S
 from qsctl.transport.dds.replicas.replica_letters import piece_from_octets
 
 QUEUES: Final = "queues"
-"""The letters of the queues' replicas."""
+"""Kind of the messages between the replicas of queues."""
 
 CONFIGURATION: Final = "configuration"
-"""The letters about the configuration."""
+"""Kind of the messages about the replicated configuration."""
 
 STRANGER_RUN: Final = "stranger"
 
 
 class SimulatedLink:
-    """The messages of one kind of one process: a `Link`.
+    """A `Link` of one process: its messages of one kind to and from the other members.
 
     Args:
         kind: the kind of messages.
         own: how the process announces itself.
-        silence_ns: after this much silence another process of a name is accepted.
-        clock: never goes back.
+        silence_ns: after this much silence another process under the same name is accepted.
+        clock: the monotonic clock.
         carry: called with the kind, a member's name and the fragments of a message to it.
-        voted: called once a vote has left.
+        voted: called once a vote has been sent.
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class SimulatedLink:
         self._come: list[bytes] = []
 
     def arrive(self, datagram: bytes) -> None:
-        """Have a datagram wait for the next `poll`."""
+        """Buffer a datagram for the next `poll`."""
         self._come.append(datagram)
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of the other members that are there."""
+        """Return the names of the other members that are discovered."""
         return self.box.peers
 
     @property
     def namesake(self) -> Seen | None:
-        """Another process that announces itself by this member's name; None: there is none."""
+        """Return another process that announces itself by this member's name; None if there is none."""
         return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """Return whether others came or went since the last call."""
+        """Return whether other members appeared or disappeared since the last call."""
         return self.box.pop_is_changed()
 
     def poll(self) -> list[ReceivedLetter]:
-        """Return the letters that have come, a turn's share of them."""
+        """Return the complete messages among the datagrams that arrived since the last call."""
         if not self._come:
             return []
         come, self._come = self._come, []
@@ -79,7 +79,7 @@ class SimulatedLink:
         return [received for piece in pieces for received in self.box.receive(piece)]
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        """Send a letter to members; where one is not there, or does not read, it is lost."""
+        """Send one message to members; it is lost where a member is not discovered or does not read."""
         peers = self.box.peers
         known = [each for each in recipients if each in peers]
         if not known:
@@ -91,22 +91,22 @@ class SimulatedLink:
             self._voted()
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
+        """Send the buffered messages; return False if some wait for room in a peer's cache, and a retry is due soon."""
         return True
 
     def close(self) -> None:
-        """Delete everything; the others see it at once."""
+        """Delete the endpoints; the other members notice it at once."""
 
 
 class Links:
-    """The links of one process: an `OpensLinks`.
+    """The links of one process, an `OpensLinks`.
 
     Args:
         name: the process's application name.
-        run: distinguishes it from others of the name.
-        clock: never goes back.
-        carry: called with the kind of a letter, a member's name and its pieces.
-        voted: called once a vote has left.
+        run: distinguishes the process from others of the same name.
+        clock: the monotonic clock.
+        carry: called with the kind of a message, a member's name and the message's fragments.
+        voted: called once a vote has been sent.
     """
 
     def __init__(
@@ -130,13 +130,13 @@ class Links:
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
     ) -> SimulatedLink:
-        """Open the letters between the replicas of queues."""
+        """Open the link between the replicas of queues."""
         return self._open(QUEUES, started_at_ns, silence_ns)
 
     def open_configuration_link(
         self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds
     ) -> SimulatedLink:
-        """Open the letters about the configuration."""
+        """Open the link that replicates the configuration."""
         return self._open(CONFIGURATION, started_at_ns, silence_ns)
 
     def _open(self, kind: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> SimulatedLink:

@@ -1,7 +1,7 @@
-"""The network between replicas: datagrams that may be lost, doubled, late, overtaken, held, or cut off.
+"""The network between nodes: datagrams that are lost, duplicated, delayed, reordered, held, or cut off.
 
-Which pairs are cut off holds for the links to clients too, see `session`. A node is a name: a replica's number, or
-the name of a client's program.
+The pairs that are cut off are cut off for the links to clients, too (`session.py`). A node is a name: a replica's
+number, or the name of a client's program.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from qsctl.sim.world.environment.agenda import Action, WorldAgenda
 
 @dataclass(slots=True)
 class Conditions:
-    """The conditions of a network: delays, losses and cut links; a schedule may change them at any time."""
+    """The delays and the probabilities of loss and duplication of a network; a schedule may change them at any time."""
 
     delay_min_ns: Nanoseconds = 50 * MICROSECOND_NS
     delay_max_ns: Nanoseconds = 50 * MICROSECOND_NS
     loss: float = 0.0
     """The probability that a datagram never arrives."""
     duplication: float = 0.0
-    """The probability that one arrives twice."""
+    """The probability that a datagram arrives twice."""
 
 
 class Network:
-    """Carries datagrams from node to node."""
+    """A datagram network whose links can be cut off or clogged, by pair of nodes and direction."""
 
     def __init__(self, agenda: WorldAgenda, random: Random, conditions: Conditions) -> None:
         self._agenda = agenda
@@ -36,10 +36,10 @@ class Network:
         self._blocked: set[tuple[str, str]] = set()
         self._clogged: dict[tuple[str, str], list[Action]] = {}
         self.on_change: list[Action] = []
-        """Called when a pair is cut off or joined again."""
+        """Called when links are cut or joined again."""
 
     def delay_ns(self) -> Nanoseconds:
-        """Draw how long something is on its way."""
+        """Draw the delay of one datagram."""
         conditions = self.conditions
         spread = conditions.delay_max_ns - conditions.delay_min_ns
         return conditions.delay_min_ns + (int(self._random.random() * spread) if spread > 0 else 0)
@@ -50,19 +50,19 @@ class Network:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether everything gets through."""
+        """Return whether no link is cut off or clogged."""
         return not self._blocked and not self._clogged
 
     def is_blocked(self, sender: str, receiver: str) -> bool:
-        """Return whether nothing gets through from one node to another."""
+        """Return whether the link from one node to another is cut: datagrams are dropped."""
         return (sender, receiver) in self._blocked
 
     def is_clogged(self, sender: str, receiver: str) -> bool:
-        """Return whether everything from one node to another is held."""
+        """Return whether the link from one node to another is clogged: datagrams are held until `heal`."""
         return (sender, receiver) in self._clogged
 
     def send(self, sender: str, receiver: str, arrive: Action) -> None:
-        """Carry one datagram: `arrive` is called at each arrival of it."""
+        """Send one datagram; `arrive` is called once for each copy that arrives."""
         if self.is_blocked(sender, receiver) or self.is_lost():
             return
         copies = 1
@@ -72,16 +72,16 @@ class Network:
             self._agenda.after(self.delay_ns(), lambda: self._arrive(sender, receiver, arrive))
 
     def block(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Let nothing through between these nodes, in this direction; what is on its way is lost too."""
+        """Cut links in the given direction; datagrams in transit on them are lost, too."""
         self._blocked.update(pairs)
         self._changed()
 
     def clog(self, sender: str, receiver: str) -> None:
-        """Hold everything from one node to another, until `heal`."""
+        """Hold all datagrams from one node to another until `heal`."""
         self._clogged.setdefault((sender, receiver), [])
 
     def heal(self, pairs: Iterable[tuple[str, str]] | None = None) -> None:
-        """Let everything through again, or between these nodes only; what was held arrives now, in its order."""
+        """Join these links again, or all of them; the held datagrams then arrive in their order."""
         healed = sorted({*self._blocked, *self._clogged} if pairs is None else set(pairs))
         for pair in healed:
             self._blocked.discard(pair)

@@ -1,9 +1,8 @@
-"""The connection between one program and one service: reliable and in order, as in DDS, until the service considers it
-gone.
+"""The connection between one program and one service: reliable and in order, as in DDS, until the lease expires.
 
-Lost messages are sent again, so that loss is delay; those at a cut link wait for it. A program from which a service has
-received nothing for the lease is gone there: messages in transit in either direction are lost, and it is discovered
-anew once it sends again [DDS 2.2.3.11].
+A lost message is retransmitted, so that loss becomes delay; messages at a cut link wait until it is joined. Once a
+service has received nothing from a program for the lease, it considers the program gone: messages in transit in either
+direction are lost, and the program is discovered anew when it can be received again [DDS 2.2.3.11].
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from qsctl.sim.world.environment.agenda import Action, WorldAgenda
 from qsctl.sim.world.environment.network import Network
 
 RETRANSMISSION_NS: Final[Nanoseconds] = 10 * MILLISECOND_NS
-"""After this a message that was lost is sent again."""
+"""The delay after which a lost message is retransmitted."""
 
 RETRANSMISSIONS_MAX: Final = 20
 
@@ -27,7 +26,7 @@ Deliver: TypeAlias = Callable[[Message], None]
 
 
 class _Direction(Generic[Message]):
-    """One way of a session: in order."""
+    """One direction of a session; it delivers in order."""
 
     def __init__(
         self, agenda: WorldAgenda, network: Network, sender: str, receiver: str, deliver: Deliver[Message]
@@ -57,18 +56,18 @@ class _Direction(Generic[Message]):
         self._agenda.at(self._last_ns, lambda: self._arrive(generation, message))
 
     def lose_all(self) -> None:
-        """Drop what is on its way: it never arrives."""
+        """Drop all messages in transit."""
         self._generation += 1
         self._held.clear()
 
     def sender_ended(self) -> None:
-        """Drop what meets a cut link from now on: the sender, which would send it again, is gone."""
+        """Drop from now on the messages that reach a cut link: the sender that would retransmit them has ended."""
         self._sends_again = False
         if self._network.is_blocked(*self._nodes):
             self._held.clear()
 
     def go_on(self) -> None:
-        """Deliver what waited for the link, if it is there again."""
+        """Deliver the messages that waited for the link, if it is joined again."""
         while self._held and not self.is_cut:
             self._deliver(self._held.popleft())
 
@@ -84,18 +83,18 @@ class _Direction(Generic[Message]):
 
 
 class Session:
-    """One program and one service.
+    """The connection between one program and one service.
 
     Args:
         agenda: the clock.
-        network: which pairs are cut off.
+        network: contains the links that are cut off.
         program: the program's node.
         service: the service's node.
-        lease_ns: after this much silence the service takes the program for gone.
-        at_service: receives what the program sends.
-        at_program: receives what the service sends.
+        lease_ns: after this much silence the service considers the program gone.
+        at_service: receives the program's messages.
+        at_program: receives the service's messages.
         opened: called when the service has discovered the program.
-        lapsed: called when the service takes the program for gone.
+        lapsed: called when the service considers the program gone.
     """
 
     def __init__(
@@ -123,40 +122,40 @@ class Session:
         self._program_is_up = True
         self._service_is_up = False
         self.is_open = False
-        """Whether the service knows the program."""
+        """Whether the service has discovered the program."""
         self._silent_since: Nanoseconds | None = None
         self._discovery = 0
 
     def send_to_service(self, messages: Sequence[Inbound]) -> None:
-        """Send the program's messages; without a session they are lost."""
+        """Send messages of the program; they are lost unless the service has discovered it."""
         if self.is_open:
             for message in messages:
                 self._to_service.send(message)
 
     def send_to_program(self, message: Outbound) -> None:
-        """Send the service's messages; without a session they are lost."""
+        """Send a message of the service; it is lost unless the service has discovered the program."""
         if self.is_open:
             self._to_program.send(message)
 
     def service_started(self) -> None:
-        """Note that the service runs, and knows no program yet."""
+        """Note that the service runs and has to discover the program."""
         self._service_is_up = True
         self.network_changed()
 
     def service_ended(self) -> None:
-        """Note that the service is gone, with what it knew and what was on its way."""
+        """Note that the service ended: close the connection and drop the messages in transit."""
         self._service_is_up = False
         self._close()
 
     def program_ended(self) -> None:
-        """Note that the program is gone without a word; the service finds out by its silence. It never comes back."""
+        """Note that the program ended, which the service notices by its silence; a restart uses a new session."""
         self._program_is_up = False
         self._to_program.lose_all()
         self._to_service.sender_ended()
         self.network_changed()
 
     def network_changed(self) -> None:
-        """Look at the link again, and at who is there."""
+        """Begin or end the silence or the discovery, after a change of the link or of either side."""
         is_heard = self._program_is_up and not self._network.is_blocked(self.program, self.service)
         if self.is_open:
             if is_heard:

@@ -1,9 +1,9 @@
-"""Faults as text: their vocabulary, schedules that people write, and schedules drawn from a seed.
+"""Faults as text: their vocabulary, schedules written by hand, and schedules drawn from a seed.
 
 Lines of text, or a seed and the scenario's `<world>`, in; steps of a schedule out. Decides which lines are permitted,
 and which faults a seed draws. Does not apply them: that is `sim.world.director`.
 
-- `vocabulary.py`: what can be done to a world, what can be waited for, and the form of each argument;
+- `vocabulary.py`: the actions on a world, the conditions to wait for, and the syntax of their arguments;
 - `schedule.py`: a schedule as lines of text; `random_faults.py`: drawn ones;
 - `stranger.py`: frames that a process without the cluster's key can send [QS 7.1].
 

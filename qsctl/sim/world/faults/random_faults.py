@@ -1,7 +1,7 @@
-"""Faults drawn from a seed, as a schedule: what is found can be read, shortened and kept as one.
+"""Faults drawn from a seed, as a schedule, so that a failing history can be read, shortened and kept as text.
 
-Unless majorities are asked for, no more than a minority ever loses its disk, or its memory where a replicated queue is
-volatile: more would lose what is accepted, by the rule of the quorum [QS 7.1.1.2].
+Unless the scenario asks for lost majorities, at most a minority of the services ever loses its disk, or its memory
+where a replicated queue is volatile: losing more would lose accepted samples, by the rule of the quorum [QS 7.1.1.2].
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from qsctl.sim.world.faults.vocabulary import CrashPoint, Forgery, Verb
 _Timed = list[tuple[Nanoseconds, int, Step]]
 SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 LONG_NS: Final[Nanoseconds] = 1_500 * MILLISECOND_NS
-"""A fault lasts between these two."""
+"""A fault lasts between SHORT_NS and LONG_NS."""
 
 _CREATED: Final = ("Extra-1", "Extra-2")
-"""So few that commands contradict each other."""
+"""Names of the queues that commands create and delete: few, so that commands contradict each other."""
 
 
 class FaultGenerator:
-    """Draws the faults of one world.
+    """A generator of the random faults of one world.
 
     Args:
-        random: of this purpose alone.
-        declared: which faults, and how often.
-        service_count: how many services there are.
+        random: used for this purpose alone.
+        declared: the weights of the kinds of faults, and their mean interval.
+        service_count: number of services.
         programs: the names of the programs.
-        queues: the names of the queues that may be flushed.
-        is_volatile: whether a replicated queue lives in memory alone.
+        queues: the names of the queues that may be flushed or replaced.
+        is_volatile: whether a replicated queue is kept in memory alone.
         changes_configuration: whether administration creates and deletes queues, too.
-        until_ns: where faults end.
+        until_ns: end of the faults.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FaultGenerator:
         self._timed: _Timed = []
 
     def schedule(self) -> Schedule:
-        """Return the faults, in the order of time."""
+        """Draw the faults and return them ordered by time."""
         kinds: list[tuple[float, Callable[[Nanoseconds], None]]] = [
             (self._declared.crashes, self._crash),
             (self._declared.cuts, self._cut),
@@ -181,7 +181,7 @@ class FaultGenerator:
         self._add(now + self._lasts(), Verb.START, who)
 
     def _replacement(self, now: Nanoseconds) -> None:
-        """Delete and create a queue, mostly while some are away, one way or another."""
+        """Replace a queue, usually while some services are crashed or paused."""
         if not self._queues:
             return
         if self._crashable and self._random.random() < 0.7:
@@ -195,7 +195,7 @@ class FaultGenerator:
         self._add(now, Verb.REPLACE, self._random.choice(self._queues))
 
     def _lost_majority(self, now: Nanoseconds) -> None:
-        """Lose more disks than a minority, but not all; mostly the group is disturbed again while it forms."""
+        """Lose more disks than a minority, but not all; usually followed by a power cut while the group forms again."""
         count = len(self._services)
         if count < 2:
             return
@@ -213,7 +213,7 @@ class FaultGenerator:
                 self._add(again + away_ns, Verb.START, each)
 
     def _destroy(self, now: Nanoseconds) -> None:
-        """Let the first of a minority be gone for good; what else loses its disk is of this minority, too."""
+        """Destroy one service with its disk: the first of the minority that all lost disks are drawn from."""
         if self._minority:
             self._add(now, Verb.DESTROY, self._minority[0])
 
@@ -223,7 +223,7 @@ class FaultGenerator:
             self._add(now + self._random.randint(0, SHORT_NS), Verb.STRANGER, self._random.choice([*Forgery]), who)
 
     def _restarts(self, now: Nanoseconds) -> None:
-        """Restart every service, one after another, as an upgrade does: each hands over before."""
+        """Restart all services one after another, as an upgrade does; each hands over its masterships first."""
         for each in self._services:
             self._add(now, Verb.HAND_OVER, each)
             self._add(now + SHORT_NS, self._random.choice([Verb.STOP, Verb.CRASH]), each)

@@ -1,4 +1,4 @@
-"""A schedule: what is done to a world and when, as lines of text that people and the random faults write alike.
+"""A schedule: timed actions on a world as lines of text, written by hand or drawn as random faults.
 
     # what it shows
     set world/replicas=5
@@ -8,10 +8,10 @@
     crash 1 at after-sync
     at 4s start 1
 
-Lines are done in their order. One that begins with `at DURATION` waits for that instant of the run, with `after
-DURATION` so long after the line before it; `await CONDITION` waits until that holds, `within DURATION` (10 s, unless
-given), and ends the schedule as unmet where it never does. `set PATH=VALUE` changes the scenario, as `--set` does.
-`vocabulary.py` has the words.
+Lines are applied in their order. A line that begins with `at DURATION` waits for that instant of the run, one with
+`after DURATION` for this long after the line before it. `await CONDITION` waits until the condition holds; if it does
+not within the time given by `within DURATION` (default 10 s), the schedule ends as unmet. `set PATH=VALUE` changes the
+scenario, as `--set` does. The verbs and conditions are those of `vocabulary.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line. Exactly one of `verb` and `condition` is set; without `at_ns` and `after_ns` it is done at once."""
+    """One line: exactly one of `verb` and `condition` is set; without `at_ns` and `after_ns` it is due at once."""
 
     verb: Verb | None = None
     condition: Condition | None = None
@@ -43,7 +43,7 @@ class Step:
 
     @property
     def text(self) -> str:
-        """The line, as it is written."""
+        """Return the line as it is written in a schedule."""
         words = []
         if self.at_ns is not None:
             words += ["at", format_duration(self.at_ns)]
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in order, what they need of the scenario, and what they show."""
+    """The steps of a schedule in order, the scenario values that it sets, and its leading comments."""
 
     steps: tuple[Step, ...] = ()
     overrides: dict[str, str] = field(default_factory=dict)
@@ -68,17 +68,17 @@ class Schedule:
 
     @property
     def text(self) -> str:
-        """The file."""
+        """Return the content of the schedule's file."""
         lines = [f"# {each}".rstrip() for each in self.comments]
         lines += [f"set {path}={value}" for path, value in self.overrides.items()]
         return "\n".join([*lines, *(step.text for step in self.steps)]) + "\n"
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Read a schedule's file.
+    """Read a schedule from a file.
 
     Raises:
-        InvalidInput: it cannot be read, or is not text.
+        InvalidInput: the file cannot be read, or is not text.
         ConfigError: lists every invalid line with the allowed words.
     """
     try:
@@ -90,7 +90,7 @@ def read_schedule(path: Path) -> Schedule:
 
 
 def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
-    """Read the lines of a schedule; `name` is used in messages.
+    """Parse the lines of a schedule; `name` identifies it in error messages.
 
     Raises:
         ConfigError: lists every invalid line with the allowed words.
@@ -122,7 +122,7 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
 
 
 class _Meaningless(Exception):
-    """A part of a line that is not allowed there."""
+    """An invalid part of a line: the text found, and the allowed one."""
 
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(found)

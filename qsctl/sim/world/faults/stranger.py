@@ -1,7 +1,7 @@
-"""Forged frames: those that a process in the same domain can send without a key [QS 7.1].
+"""Forged frames: those that a process in the same DDS domain can send without the cluster's key [QS 7.1].
 
-Decides the frames of a stranger. A replica can recognize and refuse each of them; a stranger that can forge all of a
-member's frames is not simulated: that is what the key of a cluster is for.
+Decides the frames of a stranger, each of which a replica can recognize and refuse. A stranger that can forge all of a
+member's frames is not simulated: the cluster's key protects against it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _MANY_ENTRIES: Final = 2**40
 def forged(
     kind: Forgery, stream: str, receiver: str, other: str, epoch: int, now: Nanoseconds, incarnation: int
 ) -> list[Frame]:
-    """Return what a stranger sends to a member.
+    """Return the frames that a stranger sends to a member; empty if this kind needs a group and the member has none.
 
     Args:
-        kind: what it is.
-        stream: of which replicas.
+        kind: the kind of forgery.
+        stream: the stream whose replicas the frames concern.
         receiver: the member's name.
-        other: the name of another member, which is used.
-        epoch: in which the receiver is.
+        other: the name of another member, in whose name most kinds are sent.
+        epoch: the receiver's epoch.
         now: the instant.
-        incarnation: that of the receiver's group.
+        incarnation: that of the receiver's replication group; 0 or less if it has none yet.
     """
     far = EPOCH_NEVER_REACHED
     match kind:
@@ -66,7 +66,7 @@ def forged(
 
 
 def letter_of(seen: Seen, frame: Frame, random: Random, *, is_garbled: bool) -> list[bytes]:
-    """Return the datagrams of a letter that one sends who announces itself so; garbled: some octets are others."""
+    """Return the datagrams of a message with one frame, sent by the process `seen`; if garbled, with altered octets."""
     number = random.getrandbits(32)
     datagrams = list(pieces_of(Letter(LETTER_VERSION, (), (frame,)), seen.name, seen.run, number))
     if not is_garbled:

@@ -1,8 +1,8 @@
-"""The words of a schedule: what can be done to a world, what can be waited for, and the form of each argument.
+"""The words of a schedule: actions on a world, conditions to wait for, and the syntax of each argument.
 
-A node is a service instance by its number, from 1, `master` for the one that is master when the line is reached, or a
-program: `producer-1`, `consumer-1` and so on, in the order of the scenario. A sample is `producer-1:7`, the seventh
-that the producer wrote.
+A node is a service instance by its number, from 1; `master`, the present master when the line is reached; or a program:
+`producer-1`, `consumer-1` and so on, in the order of the scenario. A sample is written `producer-1:7`: the seventh that
+this producer wrote.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class CrashPoint(StrEnum):
     """The point in its work at which a service loses its power."""
 
     BEFORE_SYNC = "before-sync"
-    """Written, not synced: a crash keeps a beginning of it, or nothing."""
+    """Records are written and not synced: the crash keeps a prefix of them, or nothing."""
     AFTER_SYNC = "after-sync"
-    """Durable, and nothing that rests on it has left."""
+    """Records are durable, and no message that rests on them has been sent."""
     IN_WRITE = "in-write"
-    """In the middle of writing files: some of it was done, and perhaps a part of one write."""
+    """In the middle of writing files: some writes are complete, and one may be partial."""
     AFTER_VOTE = "after-vote"
-    """Its vote is durable, and has left."""
+    """The service's vote is durable and has been sent."""
     IN_ACKNOWLEDGMENT = "in-acknowledgment"
-    """Some of what may leave has left, the rest never does."""
+    """One of the releasable messages has been sent; the others never are."""
 
 
 class Verb(StrEnum):
-    """An action on a world."""
+    """An action that a schedule applies to a world."""
 
     CRASH = "crash"
     START = "start"
@@ -53,68 +53,68 @@ class Verb(StrEnum):
     FILL_DISK = "fill-disk"
     BREAK_DISK = "break-disk"
     HANG_DISK = "hang-disk"
-    """No sync ever ends, until the disk is repaired."""
+    """Syncs never end until the disk is repaired."""
     FLIP_BIT = "flip-bit"
-    """One bit of what a service has stored is another."""
+    """Flip one bit of the stored data of a service."""
     LOSE_DISK = "lose-disk"
-    """A service's disk loses everything but the register of what was there: the loss is known when it starts again."""
+    """A service's disk loses everything except the register of its files, so that the next start notices the loss."""
     NEW_DISK = "new-disk"
-    """A service's disk loses everything: it starts again as one that never was."""
+    """A service's disk loses everything, the register too: the service starts as if it were new."""
     REPAIR_DISK = "repair-disk"
     SKEW = "skew"
     CLOCK_RATE = "clock-rate"
-    """A service's clock runs at this rate."""
+    """Run a service's clock at this rate."""
     STOP = "stop"
-    """A service ends in order, as at SIGTERM."""
+    """Stop a service in order, as SIGTERM does."""
     JITTER = "jitter"
     WRITE = "write"
     HOLD = "hold"
     GO_ON = "go-on"
     FLUSH = "flush"
     CREATE = "create"
-    """Creates a further queue, which no program uses; another one each time."""
+    """Create a queue that no program uses, with settings that alternate from one command to the next."""
     DELETE = "delete"
     COMPACT = "compact"
     HAND_OVER = "hand-over"
-    """As a service does that is about to leave: others are to be masters of what it is master of."""
+    """Hand over a service's masterships to other members, as before it stops."""
     REPLACE = "replace"
-    """The administrator deletes a queue and creates it again; what is in a group with it goes and comes with it."""
+    """Let the administrator delete a queue and create it again, together with the queues of its dead-letter group."""
     DESTROY = "destroy"
-    """A service and its disk are gone for good."""
+    """Lose a service and its disk for good."""
     STRANGER = "stranger"
-    """A service receives what no member sent, in the name of one or in its own."""
+    """Send a service forged frames, in the name of another member or in the receiver's own."""
 
 
 class Forgery(StrEnum):
     """A kind of forged frame."""
 
     HEARTBEAT = "heartbeat"
-    """Of another member, as if it were master of the epoch that the receiver is in: entries without records."""
+    """Entries without records in the name of another member, as if it were master of the receiver's epoch."""
     TRIAL = "trial"
-    """The trial of an election in an epoch that no election ever reaches."""
+    """The trial of an election, in an epoch that no election ever reaches."""
     JUMP = "jump"
-    """A confirmation out of such an epoch."""
+    """A confirmation in such an epoch."""
     OUTSIDER = "outsider"
     """A vote of a process that is not a member."""
     ANOTHER_GROUP = "another-group"
-    """The entries of a master, and a candidate, of another creation of the queue."""
+    """Entries of a master and the announcement of a candidate, both of another creation of the queue."""
     GARBAGE = "garbage"
     """Octets that are not a message, or a message with some octets changed."""
     NAMESAKE = "namesake"
-    """The frames of a second process that has the receiver's own name, and nothing on its disk."""
+    """Frames of a second process under the receiver's own name, with an empty disk."""
 
 
 class Condition(StrEnum):
     """A condition that a schedule waits for."""
 
     MASTER = "master"
-    """This service is master of every replicated queue."""
+    """The service is master of every replicated queue."""
     NO_MASTER = "no-master"
-    """No service that runs is master of any."""
+    """No running service is master of any replicated queue."""
     STORED = "stored"
-    """The sample is durable at each of these services."""
+    """The sample is durable at each of the named services."""
     ACCEPTED = "accepted"
-    """The sample's producer has the positive acknowledgment."""
+    """The sample's producer has received a positive acknowledgment."""
     DELIVERED = "delivered"
     """A consumer received the sample."""
     DOWN = "down"
@@ -122,12 +122,12 @@ class Condition(StrEnum):
     VOTED = "voted"
     """The first service's vote for the second is durable."""
     REPLACED = "replaced"
-    """The administrator has deleted and created the queue."""
+    """The administrator has deleted the queue and created it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: what it is called, what is allowed, and the form of its text."""
+    """One argument of a word: its name, a description of the allowed texts, and a pattern or check of them."""
 
     name: str
     allowed: str
@@ -135,7 +135,7 @@ class Argument:
     check: Callable[[str], bool] | None = None
 
     def accepts(self, text: str) -> bool:
-        """Return whether the argument is allowed here."""
+        """Return whether a text is a valid value of the argument."""
         if self.pattern is not None and not self.pattern.fullmatch(text):
             return False
         return self.check is None or self.check(text)
@@ -177,7 +177,7 @@ NEW_QUEUE: Final = Argument("NAME", "a name, as in Extra-1", re.compile(r"[A-Za-
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The arguments of a word; those after `required` may be left out. `between` is the word before the second."""
+    """The arguments of a word: the first `required` are mandatory (-1: all); `between` is written before the second."""
 
     arguments: tuple[Argument, ...] = ()
     required: int = -1
@@ -185,12 +185,12 @@ class Usage:
 
     @property
     def required_count(self) -> int:
-        """Return how many arguments there must be."""
+        """Return the number of mandatory arguments."""
         return len(self.arguments) if self.required < 0 else self.required
 
     @property
     def text(self) -> str:
-        """Return how it is written."""
+        """Return the syntax of the arguments; optional ones are in brackets."""
         words = []
         for number, each in enumerate(self.arguments):
             name = f"{self.between} {each.name}" if self.between and number == 1 else each.name

@@ -1,4 +1,4 @@
-"""An invariant of a world, what it found, and the ledger of what the services have stored."""
+"""The base class of a world's invariants, and the ledger of the records that the services have stored."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from qsctl.sim.world.services.history import Observer
 from qsctl.sim.world.services.stored import Append, Compact, Drop, Install, Operation, Truncate
 
 VIOLATIONS_KEPT: Final = 20
-"""Of one invariant; a world that is broken may break it at every step."""
+"""Violations that are kept of one invariant; a broken world may violate it at every step."""
 
 
 class Invariant(Observer):
-    """One rule.
+    """One rule that a world must keep.
 
     Args:
-        clock: gives the instant, for what is found.
+        clock: returns the present instant, which is noted with each violation.
     """
 
     name: ClassVar[str]
-    """P1 to P12, P14 and P15."""
+    """The rule's number (P1 to P12, P14, P15), or another short name."""
     rule: ClassVar[str]
-    """In one line, for people."""
+    """The rule in one line, as shown to users."""
 
     def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
         self._clock = clock
         self.checked_count = 0
-        """Number of tests of the rule."""
+        """Number of times that the rule was tested."""
         self.violation_count = 0
         self.violations: list[tuple[Nanoseconds, str]] = []
-        """The first of them: when, and what was found."""
+        """The first violations: instant and description."""
         self.on_violation: Callable[[], None] = lambda: None
-        """Called with each of them."""
+        """Called at each violation."""
 
     def violate(self, what: str) -> None:
-        """Note that the rule does not hold."""
+        """Note a violation of the rule, described by `what`."""
         self.violation_count += 1
         self.on_violation()
         if len(self.violations) < VIOLATIONS_KEPT:
@@ -51,15 +51,15 @@ class Ledger(Observer):
     def __init__(self) -> None:
         self._streams: dict[int, dict[str, dict[int, Record]]] = {}
         self._holding: dict[tuple[str, SampleIdentity], set[int]] = {}
-        """Services with a stored record that a queue enqueued a sample."""
+        """Services with a durable record that the queue enqueued the sample."""
         self._held_once: dict[tuple[str, SampleIdentity], set[int]] = {}
-        """The same, and those that lost their disks since: what they confirmed they had."""
+        """The same, and services that have lost their disks since: they had confirmed the sample."""
         self._deleted: dict[tuple[str, SampleIdentity], set[int]] = {}
-        """Services that had it and deleted the queue: what they confirmed they had, too, until it is created again."""
+        """Services that confirmed the sample and then deleted the queue; cleared when it is created again."""
         self._most: dict[tuple[str, SampleIdentity], int] = {}
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """Enter what is durable now."""
+        """Apply operations that have become durable."""
         streams = self._streams.setdefault(service, {})
         for operation in operations:
             if isinstance(operation, Append):
@@ -84,25 +84,25 @@ class Ledger(Observer):
                         self._deleted.setdefault(each, set()).add(service)
 
     def lost_disk(self, service: int) -> None:
-        """Forget what a service had stored."""
+        """Forget the records of a service whose disk was lost."""
         self._streams.pop(service, None)
         for holding in self._holding.values():
             holding.discard(service)
 
     def most_holders(self, queue: str, identity: SampleIdentity) -> int:
-        """At how many it was durable that the queue enqueued this sample, before disks were lost or it was deleted."""
+        """Return the number of services that have confirmed a sample, ignoring later losses and deletions."""
         return self._most.get((queue, identity), 0)
 
     def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
-        """Return whether a service has it durable that a queue enqueued this sample."""
+        """Return whether a service has a durable record that some queue enqueued this sample."""
         return any(service in holding for (_, each), holding in self._holding.items() if each == identity)
 
     def record(self, service: int, stream: str, index: int) -> Record | None:
-        """Return the record of an index, as far as it is known here."""
+        """Return the record of an index of a stream; None if the ledger has none."""
         return self._streams.get(service, {}).get(stream, {}).get(index)
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
-        """Every record: its service, stream and index."""
+        """Yield every record with its service, stream and index."""
         for service, streams in sorted(self._streams.items()):
             for name, stream in sorted(streams.items()):
                 for index in sorted(stream):
@@ -134,7 +134,7 @@ def _enqueued(record: Record) -> Iterator[tuple[str, SampleIdentity]]:
 
 
 def removals(records: Iterable[tuple[int, str, int, Record]]) -> dict[tuple[str, SampleIdentity], Removed]:
-    """Return the removal of each sample that a queue has removed for good, from what is stored."""
+    """Return the stored record of each sample's final removal, by queue and sample."""
     identities: dict[tuple[int, str, int], SampleIdentity] = {}
     removed: dict[tuple[str, SampleIdentity], Removed] = {}
     for service, _, _, record in records:
@@ -148,7 +148,7 @@ def removals(records: Iterable[tuple[int, str, int, Record]]) -> dict[tuple[str,
 
 
 def dead_letters(records: Iterable[tuple[int, str, int, Record]]) -> set[SampleIdentity]:
-    """Return the identities of the samples that are dead letters, or were once, from what is stored."""
+    """Return the identities of the samples that are or were dead letters, according to the stored records."""
     return {
         record.identity
         for _, _, _, record in records

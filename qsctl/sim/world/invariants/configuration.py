@@ -1,4 +1,4 @@
-"""P14: what the members of a cluster host, folded from what is on their disks, and what they answer commands."""
+"""P14: the members of a cluster host the same queues, judged by their stored records, and answer commands alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Queues: TypeAlias = dict[str, SharedReaderQueueSettings]
 
 
 class SameConfiguration(Invariant):
-    """P14. A plain fold of each member's service stream, which knows no log of commands."""
+    """P14, judged by folding each member's service stream, independently of the replicated log of commands."""
 
     name = "P14"
     rule = "after the same command all members have the same configuration, and answer alike"
@@ -42,19 +42,19 @@ class SameConfiguration(Invariant):
         self._hosted: dict[int, _Queues] = {}
         self._followed: dict[int, ConfigurationFollowed] = {}
         self._made_by: dict[int, dict[str, int]] = {}
-        """By which entry each queue of a service was meant when it was created there."""
+        """The index of the log entry that created each queue of a service, by service and queue."""
         self._seen: dict[tuple[str, int], tuple[int, _Queues, dict[str, int]]] = {}
         self._answers: dict[SampleIdentity, tuple[int, ReturnCode, str]] = {}
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """Fold what is durable now."""
+        """Fold the records of the service streams that have become durable."""
         for operation in operations:
             if isinstance(operation, Append) and operation.stream == SERVICE_STREAM:
                 for record in operation.records:
                     self._fold(service, record)
 
     def lost_disk(self, service: int) -> None:
-        """Begin anew, unless the file of the service's state is left: a log was damaged then."""
+        """Forget a service's configuration, unless its state file survived and only a log was damaged."""
         if self._world.services[service].disk.databases:
             return
         self._hosted.pop(service, None)
@@ -62,7 +62,7 @@ class SameConfiguration(Invariant):
         self._made_by.pop(service, None)
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare the answers of members, but for those that report that they do not know."""
+        """Compare the members' answers to one command, ignoring those that report an undecided outcome."""
         if not isinstance(message, CommandReply) or message.request not in self._world.changes:
             return
         code, text = message.reply.retcode, message.reply.text
@@ -74,7 +74,7 @@ class SameConfiguration(Invariant):
             self.violate(f"{message.request}: {first[0]} answers {first[2]!r}, and {service} {text!r}")
 
     def concluded(self) -> None:
-        """Look whether all members have followed to the end."""
+        """Compare how far each member has followed the log: at the end all must have reached its last entry."""
         self.checked_count += 1
         latest = max((each.index for each in self._followed.values()), default=0)
         behind = [

@@ -1,4 +1,4 @@
-"""P4, P8 and P9: what consumers are sent, how much of it at once, and how often."""
+"""P4, P8 and P9: the deliveries to consumers: their redelivered flag, the number outstanding, and the attempts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qsctl.sim.world.services.stored import Append, Operation
 
 
 class OneDeliveryWithoutTheFlag(Invariant):
-    """P4. A rejection is an answer: what was rejected may come again without the flag (our reading of [QS 2.9])."""
+    """P4, where a sample that was rejected may be delivered again without the flag (our reading of [QS 2.9])."""
 
     name = "P4"
     rule = "at most one delivery of a sample lacks the redelivered flag, rejected ones aside"
@@ -27,10 +27,10 @@ class OneDeliveryWithoutTheFlag(Invariant):
         super().__init__(clock)
         self._incarnations = incarnations
         self._unanswered: dict[tuple[str, int], dict[SampleIdentity, dict[Guid, int]]] = {}
-        """Number of times that each consumer was sent a sample of a queue, of this creation, without rejecting it."""
+        """Number of deliveries that a consumer has not rejected, by queue and its creation, sample, and consumer."""
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare a delivery with those before it."""
+        """Test a delivery against the earlier ones of the sample."""
         if not isinstance(message, Delivery):
             return
         self.checked_count += 1
@@ -44,7 +44,7 @@ class OneDeliveryWithoutTheFlag(Invariant):
         unanswered[message.consumer_guid] = unanswered.get(message.consumer_guid, 0) + 1
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Note that a rejected delivery is over."""
+        """Forget a delivery that its consumer rejected."""
         if response != AckResponse.REJECTED:
             return
         for key in [each for each in self._unanswered if each[0] == queue]:
@@ -55,12 +55,12 @@ class OneDeliveryWithoutTheFlag(Invariant):
                     del unanswered[consumer_guid]
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect no earlier deliveries: only the lost members may have had records of them."""
+        """Forget the queue's earlier deliveries: possibly only the lost members had records of them."""
         self._unanswered = {key: each for key, each in self._unanswered.items() if key[0] != queue}
 
 
 class ThresholdHolds(Invariant):
-    """P8: of what one service has sent to one consumer, counted from the service's events, which are in its order."""
+    """P8, for each service and consumer, counted from the service's events in their order."""
 
     name = "P8"
     rule = "a consumer has at most its threshold of unacknowledged samples, and one more"
@@ -71,7 +71,7 @@ class ThresholdHolds(Invariant):
         self._outstanding: dict[tuple[int, str], dict[SampleIdentity, Guid]] = {}
 
     def happened(self, service: int, event: Event) -> None:
-        """Note that a delivery begins, or is over."""
+        """Count a delivery that begins or ends."""
         if not isinstance(event, SampleSent | SampleReturned | SampleRemoved) or event.queue not in self._settings:
             return
         outstanding = self._outstanding.setdefault((service, event.queue), {})
@@ -89,30 +89,30 @@ class ThresholdHolds(Invariant):
             )
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """Forget what a replica had sent that is deposed."""
+        """Forget the deliveries of a service that is not master any more."""
         if change.role is not Role.MASTER:
             self.ended(service)
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """Forget what a queue had sent that is deleted."""
+        """Forget the deliveries of a service that has deleted a queue."""
         for operation in operations:
             records = operation.records if isinstance(operation, Append) and operation.stream == SERVICE_STREAM else ()
             if any(isinstance(record, QueueDeleted | SubscriberDeleted) for record in records):
                 self.ended(service)
 
     def set_back(self, service: int, queue: str) -> None:
-        """Forget what a queue had sent that is set back."""
+        """Forget the deliveries of a queue that was reset to its stored state."""
         self._outstanding[service, queue] = {}
 
     def ended(self, service: int) -> None:
-        """Forget what a service had sent that starts again."""
+        """Forget the deliveries of a service that ended."""
         for number, queue in self._outstanding:
             if number == service:
                 self._outstanding[number, queue] = {}
 
 
 class AttemptsAsConfigured(Invariant):
-    """P9."""
+    """P9: the number of attempts, and one dead letter per sample."""
 
     name = "P9"
     rule = "a sample is tried as often as configured, then is a dead letter exactly once"
@@ -125,7 +125,7 @@ class AttemptsAsConfigured(Invariant):
         self._ledger = ledger
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare the number of the attempt with the setting."""
+        """Test the attempt number of a delivery against the queue's maximum."""
         if isinstance(message, Delivery) and message.queue in self._settings:
             self.checked_count += 1
             attempts_max = self._settings[message.queue].redelivery.max_delivery_retries + 1
@@ -136,7 +136,7 @@ class AttemptsAsConfigured(Invariant):
                 )
 
     def concluded(self) -> None:
-        """Count the dead letters of each sample in the stored records."""
+        """Test that no service has stored two dead letters of one sample."""
         found: dict[tuple[int, str, SampleIdentity, str], int] = {}
         for service, _, _, record in self._ledger.records():
             if isinstance(record, Enqueued) and record.dead_letter_reason is not None:

@@ -1,4 +1,4 @@
-"""P12: what a world comes to, once faults have stopped."""
+"""P12: the state of a world at its end, after the recovery time without faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qsctl.sim.world.world import World
 
 
 class QueuesDrain(Invariant):
-    """P12."""
+    """P12: every queue has a master, every consumed queue is empty, and every producer has its answers."""
 
     name = "P12"
     rule = "once faults stop, a master is elected and the queues drain"
@@ -20,7 +20,7 @@ class QueuesDrain(Invariant):
         self._world = world
 
     def concluded(self) -> None:
-        """Look for what was not delivered, and for what producers still wait for."""
+        """Test that no queue holds samples, lacks a master, or owes a producer an answer."""
         world = self._world
         for queue in world.queues:
             self.checked_count += 1

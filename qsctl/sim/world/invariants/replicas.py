@@ -1,4 +1,4 @@
-"""P5 and P6: who is master, and what is committed, seen from outside of every replica."""
+"""P5 and P6: the masters and the committed entries of replicated streams, observed from outside the replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OneMasterAnEpoch(Invariant):
-    """P5."""
+    """P5: the masters of each epoch, compared."""
 
     name = "P5"
     rule = "an epoch has one master"
@@ -26,10 +26,10 @@ class OneMasterAnEpoch(Invariant):
         super().__init__(clock)
         self._incarnations = incarnations
         self._masters: dict[tuple[str, int, int], int] = {}
-        """By stream, which creation of its queues it is, and epoch."""
+        """The master's number, by stream, creation of its queues, and epoch."""
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """Compare a new master with that of its epoch."""
+        """Compare a new master with an earlier master of the same epoch."""
         if change.role is Role.MASTER:
             self.checked_count += 1
             which = self._incarnations.of(service, change.stream)
@@ -38,12 +38,12 @@ class OneMasterAnEpoch(Invariant):
                 self.violate(f"{change.stream}: {master} and {service} are masters in epoch {change.epoch}")
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect no earlier epochs: only the lost members may have had records of them."""
+        """Forget the queue's earlier epochs: possibly only the lost members had records of them."""
         self._masters = {key: each for key, each in self._masters.items() if key[0] != queue}
 
 
 class CommittedIsNeverOverwritten(Invariant):
-    """P6: every entry that any replica takes for committed is the same in all of them, for ever."""
+    """P6: every entry that any replica considers committed is the same at all replicas, for ever."""
 
     name = "P6"
     rule = "a committed entry is never overwritten"
@@ -60,16 +60,16 @@ class CommittedIsNeverOverwritten(Invariant):
         self._ledger = ledger
         self._incarnations = incarnations
         self._committed: dict[tuple[str, int], dict[int, tuple[int, Record]]] = {}
-        """By stream and which creation of its queues it is, and index."""
+        """Committed entries (epoch and record) by index, by stream and creation of its queues."""
         self._compacted: dict[tuple[str, int], dict[int, Record]] = {}
-        """Entries that a snapshot replaced before they were compared."""
+        """Records of entries that a snapshot replaced before they could be compared, by index."""
         self._looked: dict[tuple[int, str], tuple[int, int]] = {}
-        """The incarnation and the commit index of each replica when it was looked at last."""
+        """The incarnation and the commit index of each replica at its latest comparison."""
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}
-        """Which creation, and how far."""
+        """The creation, and the index up to which its entries were compared, by service and stream."""
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
-        """Return what was committed, as the records of a service 0: its stream and index."""
+        """Yield the committed records with stream and index, under numbers from 0 down, which no service has."""
         for number, group in enumerate(sorted(self._compacted.keys() | self._committed.keys())):
             found = dict(self._compacted.get(group, {}))
             found |= {index: record for index, (_, record) in self._committed.get(group, {}).items()}
@@ -77,21 +77,21 @@ class CommittedIsNeverOverwritten(Invariant):
                 yield -number, group[0], index, record
 
     def started(self, service: int) -> None:
-        """Compare again what the service takes for committed."""
+        """Compare again, from the beginning, the entries that a restarted service considers committed."""
         for number, stream in self._seen:
             if number == service:
                 self._seen[number, stream] = (-1, 0)
                 self._looked.pop((number, stream), None)
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Begin anew with what those have that are left."""
+        """Forget what was committed to a queue: the remaining members start anew from the best log that is left."""
         self._committed = {key: each for key, each in self._committed.items() if key[0] != queue}
         self._compacted = {key: each for key, each in self._compacted.items() if key[0] != queue}
         self._seen = {key: each for key, each in self._seen.items() if key[1] != queue}
         self._looked = {key: each for key, each in self._looked.items() if key[1] != queue}
 
     def stepped(self, service: int) -> None:
-        """Compare what a replica has committed since it was looked at last."""
+        """Compare the entries that a service's replicas have committed since their latest comparison."""
         for stream, replica in self._services[service].replicas.items():
             log = replica.log
             key = (service, stream)
@@ -120,7 +120,7 @@ class CommittedIsNeverOverwritten(Invariant):
             self._seen[service, stream] = (which, log.commit_index)
 
     def _note_compacted(self, service: int, group: tuple[str, int], index: int) -> None:
-        """Remember what an entry was that a snapshot has replaced since the last look, as the disk has it."""
+        """Remember, from the ledger, the record of an entry that a snapshot replaced before it was compared."""
         record = self._ledger.record(service, group[0], index)
         if record is not None:
             self._compacted.setdefault(group, {}).setdefault(index, record)

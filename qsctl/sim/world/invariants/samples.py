@@ -1,4 +1,4 @@
-"""P1, P2, P3 and P11: what becomes of a sample, and what its producer may rely on."""
+"""P1, P2, P3 and P11: the outcome of a sample, and the guarantees to its producer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qsctl.sim.world.services.history import Observer
 
 
 class AcceptedIsNeverLost(Invariant):
-    """P1."""
+    """P1: at the end, every accepted sample has one of the permitted outcomes."""
 
     name = "P1"
     rule = "an accepted sample is delivered, dead, expired, flushed or deleted with its queue"
@@ -34,21 +34,21 @@ class AcceptedIsNeverLost(Invariant):
         self._processed: set[tuple[str, SampleIdentity]] = set()
 
     def released(self, service: int, message: Outbound) -> None:
-        """Note what a service accepts."""
+        """Note a sample that a service acknowledged positively to its producer."""
         if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
             self._accepted.setdefault((message.queue, message.identity), self._clock())
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Note what a consumer has processed."""
+        """Note a sample that a consumer acknowledged positively."""
         if response == AckResponse.ACCEPTED:
             self._processed.add((queue, identity))
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Take for lost what is in no log that is left."""
+        """Expect of the queue's samples only those that the best remaining log holds."""
         self._accepted = {key: at for key, at in self._accepted.items() if key[0] != queue or key[1] in held}
 
     def concluded(self) -> None:
-        """Look for what is nowhere."""
+        """Test each accepted sample for a permitted outcome."""
         removed = removals(self._records())
         dead = dead_letters(self._records())
         held = self._held()
@@ -66,7 +66,7 @@ class AcceptedIsNeverLost(Invariant):
 
 
 class DeliveredWasSent(Invariant):
-    """P2. What was written to a queue that was deleted was not written to the one that has its name now."""
+    """P2, where a sample written to a deleted queue does not count as written to its namesake."""
 
     name = "P2"
     rule = "what is delivered was written, to this queue and with this payload"
@@ -79,19 +79,19 @@ class DeliveredWasSent(Invariant):
         self._lost_ns: dict[str, Nanoseconds] = {}
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect no earlier deletions: only the lost members may have had records of them."""
+        """Ignore earlier deletions of the queue: possibly only the lost members had records of them."""
         self._lost_ns[queue] = self._clock()
 
     def written(self, service: int, write: Write) -> None:
-        """Note what is sent."""
+        """Note the payload that a producer wrote."""
         self._payloads[write.identity] = write.payload
 
     def arrived(self, service: int, write: Write) -> None:
-        """Note when a sample reached a service last."""
+        """Note the latest instant at which a sample reached a service."""
         self._arrived_ns[write.identity] = self._clock()
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare what a service delivers."""
+        """Test that a delivery has the payload that was written, to this creation of the queue."""
         if isinstance(message, Delivery):
             self.checked_count += 1
             sent = self._payloads.get(message.original_identity)
@@ -108,9 +108,9 @@ class DeliveredWasSent(Invariant):
 
 
 class RefusedIsNeverDelivered(Invariant):
-    """P3. A sample is refused once each attempt to write it was answered 0 by every service that it was sent to.
+    """P3, where a sample is refused once every service that it was sent to has answered 0 to each attempt.
 
-    One that is relayed is sent to all by way of one.
+    A sample with the flag to replicate counts as sent to every service.
     """
 
     name = "P3"
@@ -124,12 +124,12 @@ class RefusedIsNeverDelivered(Invariant):
         self._released: set[tuple[str, SampleIdentity]] = set()
 
     def written(self, service: int, write: Write) -> None:
-        """Note who is sent which attempt."""
+        """Note the services that an attempt is sent to."""
         receivers = self._services if write.flags & SampleFlag.REPLICATE else {service}
         self._sent.setdefault(write.identity, set()).update((write.attempt, each) for each in receivers)
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """Note the refusals."""
+        """Note a negative acknowledgment; once the sample is refused, test that it was never delivered."""
         if answer.response == AckResponse.REJECTED:
             key = (answer.queue, answer.identity)
             self._refused.setdefault(key, set()).add((answer.attempt, service))
@@ -139,12 +139,12 @@ class RefusedIsNeverDelivered(Invariant):
                     self.violate(f"{key[0]}: {key[1]} was delivered, and is refused by every service")
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect nothing of refusals before: only those that are lost knew that a sample is in no log."""
+        """Forget the queue's refusals: possibly only the lost members had evidence that a sample is in no log."""
         self._refused = {key: refused for key, refused in self._refused.items() if key[0] != queue}
         self._released = {key for key in self._released if key[0] != queue}
 
     def released(self, service: int, message: Outbound) -> None:
-        """Look for what was refused."""
+        """Test that a delivered sample is not refused."""
         if isinstance(message, Delivery) and message.dead_letter_reason is None:
             key = (message.queue, message.identity)
             self._released.add(key)
@@ -157,7 +157,7 @@ class RefusedIsNeverDelivered(Invariant):
 
 
 class WritingAgainChangesNothing(Invariant):
-    """P11."""
+    """P11: a sample that is written again is not enqueued again."""
 
     name = "P11"
     rule = "a sample is enqueued once, however often it is written"
@@ -167,7 +167,7 @@ class WritingAgainChangesNothing(Invariant):
         self._ledger = ledger
 
     def concluded(self) -> None:
-        """Count in what is stored at each service."""
+        """Test that no service has stored one sample at two positions of a queue."""
         found: dict[tuple[int, str, SampleIdentity], int] = {}
         for service, _, _, record in self._ledger.records():
             if isinstance(record, Enqueued) and record.dead_letter_reason is None:
@@ -182,17 +182,17 @@ class WritingAgainChangesNothing(Invariant):
 
 
 class AnswersOfProducers(Observer):
-    """Not a rule: what producers were answered, for schedules that wait for it."""
+    """The accepted and delivered samples, for schedules that wait for them; not a rule."""
 
     def __init__(self) -> None:
         self.accepted: set[SampleIdentity] = set()
         self.delivered_identities: set[SampleIdentity] = set()
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """Note what is accepted."""
+        """Note a positive acknowledgment that reached a producer."""
         if answer.response == AckResponse.ACCEPTED:
             self.accepted.add(answer.identity)
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """Note what reached a consumer."""
+        """Note a sample that reached a consumer."""
         self.delivered_identities.add(delivery.original_identity)

@@ -1,4 +1,4 @@
-"""P7 and P10: what is on disks when a sample is accepted, and what a restart makes of it."""
+"""P7 and P10: the content of disks when a sample is accepted, and after a restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DurableBeforeAccepted(Invariant):
-    """P7, of queues that are stored."""
+    """P7, for persistent queues."""
 
     name = "P7"
     rule = "no sample is accepted before it is durable at a quorum"
@@ -26,7 +26,7 @@ class DurableBeforeAccepted(Invariant):
         self._quorums = quorums
 
     def released(self, service: int, message: Outbound) -> None:
-        """Count the disks that have it."""
+        """Test that an accepted sample has been durable at a quorum of services."""
         if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
             quorum = self._quorums.get(message.queue, 0)
             if quorum:
@@ -40,7 +40,7 @@ class DurableBeforeAccepted(Invariant):
 
 
 class RestartGivesAPrefix(Invariant):
-    """P10: compared with what was written and synced, and with a plain fold over the records, which knows no queue."""
+    """P10, judged by the written and synced records, folded independently of the queue's own code."""
 
     name = "P10"
     rule = "after a restart a service has what was durable, and a beginning of the rest"
@@ -50,7 +50,7 @@ class RestartGivesAPrefix(Invariant):
         self._services = services
 
     def started(self, service: int) -> None:
-        """Compare what was restored."""
+        """Compare the restored queues and replica logs with the stored records."""
         simulated = self._services[service]
         process = simulated.process
         assert process is not None

@@ -1,4 +1,4 @@
-"""P15: frames of a stranger make no replica follow an epoch that no election reached."""
+"""P15: forged frames never make a replica store an epoch that no election reached."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from qsctl.sim.world.services.stored import Operation, SetHardState
 
 
 class StrangersChangeNothing(Invariant):
-    """P15. A role that a stranger changed shows in the other rules: no master, or two."""
+    """P15. A role that a stranger changed breaks another rule: no master, or two."""
 
     name = "P15"
     rule = "a stranger raises no epoch"
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
-        """Look at the epochs that become durable."""
+        """Test the epochs that replicas store."""
         for operation in operations:
             if isinstance(operation, SetHardState):
                 self.checked_count += 1
