@@ -1,18 +1,18 @@
-"""A site of an integration engine as its own files describe it: its routes, its load, and its faults.
+"""Readers of an integration engine's site files: its routes, its load, and faults of its configuration.
 
 In: a NetConfig (processes, threads, routes), statistics dumps, two listings of a recovery database, message archives.
 Out: a `NetConfig` of plain dataclasses with the line of each part (`model.py`), findings about it (`lint.py`), and the
 known load of each thread (`load.py`).
 
-- `tcl.py`: lists of Tcl in a text, with lines; `text.py`: the file's text, in any encoding;
+- `tcl.py`: Tcl lists in a text, with line numbers; `text.py`: the decoding of a file;
 - `read.py`, `blocks.py`, `problems.py`: a NetConfig; `routing.py`: which routes apply to a message;
-- `graph.py`: the threads that each thread feeds; `work.py`: the work of their processes;
-- `statistics.py`: the counts of a thread; `archives.py`: messages that a thread saved; `listed_rates.py`: the movements
-  between two listings; `procedures.py`: the durations of procedures, by name.
+- `graph.py`: the graph of threads that feed each other; `work.py`: the translation work of each process;
+- `statistics.py`: the counts of a thread; `archives.py`: messages that a thread saved; `listed_rates.py`: rates from
+  two listings; `procedures.py`: the durations of procedures, by name.
 
-Invariants: a reader is total: each part of a file is understood or named with its line, and the parts around it are
-read; no file takes more memory than a few times its size, and archives take that of their longest line; lines of the
-vendor's files stay out of messages but for the value that is wrong.
+Invariants: a reader processes the whole file: a part that it cannot parse is reported with its line, and the other
+parts are read; a file takes at most a few times its size of memory, and an archive that of its longest line; messages
+quote only the wrong value of a vendor's file.
 
 Read first: `model.py`, then `read.py`.
 """

@@ -1,8 +1,8 @@
-"""Messages that threads saved: how many, how large, of which transaction ids, and in which hours.
+"""Message archives of threads: number, lengths and transaction ids of the saved messages, and their hours of the day.
 
-Decides: what is read. The index of a saved file has a keyed list for each message; its message file is asked for the
-first octets alone, for the type of an HL7 message. Lines are read one at a time, so that an archive of years takes the
-memory of its longest line.
+The index of a saved file has a keyed list for each message; only the first octets of the message file are read, for the
+type of an HL7 message. The index is read line by line, so that an archive of years takes the memory of its longest
+line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REMEDY: Final = "Correct or remove these lines, or name another folder with --a
 
 @dataclass(slots=True)
 class SavedTraffic:
-    """The messages that one thread saved of one direction."""
+    """Statistics of the messages that one thread saved in one direction."""
 
     thread: str
     is_inbound: bool
@@ -40,15 +40,15 @@ class SavedTraffic:
     first_s: float = math.inf
     last_s: float = -math.inf
     sizes: int = 0
-    """Messages whose length is known; the sums are over them."""
+    """Number of messages whose length is known; the sums below cover these."""
     bytes: int = 0
     log_sum: float = 0.0
     log_squares: float = 0.0
     longest_bytes: int = 0
     by_hour: list[int] = field(default_factory=lambda: [0] * HOURS)
-    """Messages by the hour of the day, on the clock of the archive (UTC)."""
+    """Number of messages in each hour of the day, UTC."""
     types: dict[str, int] = field(default_factory=dict)
-    """Messages by transaction id, as far as their data show it."""
+    """Number of messages by transaction id; messages without a recognized id are not counted."""
 
     def add(self, at_s: float | None, size_bytes: int | None, type: str) -> None:
         """Add a message."""
@@ -68,7 +68,7 @@ class SavedTraffic:
 
     @property
     def seconds(self) -> float:
-        """From its first message to its last one."""
+        """Seconds from the first message to the last."""
         return max(0.0, self.last_s - self.first_s)
 
     @property
@@ -79,16 +79,16 @@ class SavedTraffic:
 
     @property
     def median_bytes(self) -> int:
-        """Median of lengths that are lognormal."""
+        """Median length in octets, under the assumption that lengths are lognormal."""
         return max(1, round(math.exp(self.log_sum / max(1, self.sizes))))
 
 
 def read_archives(folder: Path, encoding: str | None = None) -> dict[tuple[str, bool], SavedTraffic]:
-    """Return what the saved files below a folder hold, by thread and direction.
+    """Return the statistics of the saved files below a folder, by thread and direction (True: inbound).
 
     Raises:
-        NotFound: there is no such folder, or no index in it.
-        SiteFileError: with every line of an index that is not understood.
+        NotFound: the folder does not exist, or contains no index.
+        SiteFileError: lines of an index cannot be parsed; it lists all of them.
     """
     indexes = sorted(path for path in folder.rglob("*.idx") if path.is_file()) if folder.is_dir() else []
     if not indexes:
@@ -118,15 +118,15 @@ def read_index(
     messages: BinaryIO | None = None,
     encoding: str | None = None,
 ) -> None:
-    """Add the messages of an index to what was found, and what is not understood to the problems.
+    """Add the messages of an index to `found`, and the lines that cannot be parsed to `problems`.
 
     Args:
         stream: the index.
-        name: what problems call it.
-        found: by thread and direction.
-        problems: of all files so far; at `MOST_PROBLEMS` nothing more is read.
-        messages: the message file beside it.
-        encoding: of the index.
+        name: name of the file in error messages.
+        found: the statistics by thread and direction.
+        problems: the problems of all files so far; reading ends when it has `MOST_PROBLEMS`.
+        messages: the message file of the index, or None.
+        encoding: encoding of the index; None: detected.
     """
     for number, line in enumerate(lines_of(stream, encoding), 1):
         if len(problems) >= MOST_PROBLEMS:
@@ -153,7 +153,7 @@ def read_index(
 
 
 def _entry(line: str, name: str, number: int, problems: list[Problem]) -> TclKeyedList | None:
-    """Return the keyed list of a line: its pairs, or a list that holds them."""
+    """Parse a line of an index as a keyed list, which may be nested in another list; None if it cannot be parsed."""
     before = len(problems)
 
     def note(trouble: TclTrouble) -> None:
@@ -186,7 +186,7 @@ def _number(entry: TclKeyedList, key: str, name: str, line: int, problems: list[
 
 
 def _type_of(entry: TclKeyedList, messages: BinaryIO | None) -> str:
-    """Return the transaction id of a message of HL7, as `ADT_A01`; empty where it is none."""
+    """Return the transaction id of an HL7 message, such as `ADT_A01`; empty for another message."""
     offset = entry.value("OFFSET")
     if messages is None or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
         return ""
@@ -195,7 +195,9 @@ def _type_of(entry: TclKeyedList, messages: BinaryIO | None) -> str:
 
 
 def hl7_type(data: bytes) -> str:
-    """Return type and event of an HL7 v2 message, as `ADT_A01`; empty where its data do not begin with a header."""
+    """Return type and event of an HL7 v2 message, such as `ADT_A01`; empty if the octets do not begin with an HL7
+    header.
+    """
     start = _HL7.match(data)
     if start is None:
         return ""
@@ -209,7 +211,7 @@ def hl7_type(data: bytes) -> str:
 
 
 def hourly(traffic: SavedTraffic) -> Iterator[float]:
-    """Yield messages a second in each hour of the day, of an archive of at least two hours."""
+    """Yield the mean messages per second of each hour of the day (UTC)."""
     days = traffic.seconds / (HOURS * _HOUR_S)
     for count in traffic.by_hour:
         yield count / _HOUR_S / max(1.0, days)

@@ -1,7 +1,7 @@
-"""The parts of a NetConfig, and the meanings of their keys.
+"""Conversion of a NetConfig's keyed lists to processes, threads and destinations.
 
-Decides: the names of keys. Public programs of the engine's users show them; where two spellings are in use, both are
-read. Keys that do not concern queues, routes and load are ignored, since new releases have new ones.
+Decides the names of keys, as published programs of the engine's users have them; where two spellings are in use, both
+are read. Keys that do not concern queues, routes and load are ignored, since new releases add keys.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _KINDS: Final = {each.value: each for each in NetDetailKind}
 
 
 def process_of(name: str, line: int) -> NetProcess:
-    """Return a process."""
+    """Make a process."""
     return NetProcess(name, line)
 
 
 def remote_of(name: str, line: int, keyed: TclKeyedList) -> NetRemote:
-    """Return a destination at another site."""
+    """Make a destination at another site from its keyed list."""
     thread = keyed.value("THREAD") or keyed.value("CONN") or keyed.value("DEST")
     return NetRemote(name, keyed.value("SITE"), thread, line)
 
 
 def thread_of(name: str, line: int, keyed: TclKeyedList, found: ProblemList) -> NetThread:
-    """Return a thread; what of it is not understood is added to the problems."""
+    """Make a thread from its keyed list; add the parts that cannot be parsed to the problems."""
     path = f"protocol {name}"
     process = keyed.value("PROCESSNAME") or keyed.value("PROCESS")
     if not process:
@@ -75,7 +75,7 @@ def thread_of(name: str, line: int, keyed: TclKeyedList, found: ProblemList) -> 
 
 
 def _flag(keyed: TclKeyedList, key: str, found: ProblemList, path: str) -> bool | None:
-    """Return what a switch is set to; None where it is not there or empty."""
+    """Return the value of a switch; None if the key is missing or empty."""
     text = keyed.value(key).upper()
     if not text:
         return None
@@ -122,7 +122,7 @@ def _detail(keyed: TclKeyedList, found: ProblemList, path: str) -> NetDetail:
 
 
 def _stack(keyed: TclKeyedList, key: str) -> tuple[NetProcedure, ...]:
-    """Return a stack of procedures: a list of names, or a keyed list with PROCS, ARGS and PROCSCONTROL."""
+    """Parse a stack of procedures: a list of names, or a keyed list with PROCS, ARGS and PROCSCONTROL."""
     if key not in keyed:
         return ()
     words = keyed.words(key)

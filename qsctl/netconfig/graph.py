@@ -1,7 +1,8 @@
-"""The graph of a site's threads: routes, and connections that lead from one thread to another.
+"""The graph of a site's threads, whose edges are routes and connections from one thread to another.
 
-Decides: the edges. A thread that works as inbound passes on the messages that it is sent; a client of a port of this
-host feeds the thread that is its server, and a thread that writes files feeds the one that reads their folder.
+Decides which edges exist. A thread that works as inbound routes the messages that are sent to it. A client of a port of
+this host feeds the thread that serves the port, and a thread that writes files feeds the thread that reads their
+folder.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1", "localhost.localdomai
 
 
 class LinkKind(StrEnum):
-    """The way in which one thread feeds another."""
+    """The means by which one thread feeds another."""
 
     ROUTE = "route"
     PORT = "port"
-    """By a connection to a port of this host."""
+    """A connection to a port of this host."""
     FOLDER = "folder"
-    """By files in a folder."""
+    """Files in a folder."""
 
 
 class SiteLink(NamedTuple):
-    """One thread feeds another."""
+    """An edge of the graph: one thread feeds another."""
 
     source: str
     destination: str
     kind: LinkKind
     line: int
-    """Of the destination in a route, or of the thread."""
+    """Line of the destination in a route, or of the thread."""
     transaction_id: str = ""
 
 
 def links_of(config: NetConfig) -> list[SiteLink]:
-    """Return every link of a site, in the order of its threads; one a route and destination."""
+    """Return the edges of a site in the order of its threads; a route has one for each of its destinations."""
     found = [link for thread in config.threads for link in _routes_of(thread)]
     return [*found, *_connections_of(config)]
 
@@ -69,14 +70,18 @@ def _connections_of(config: NetConfig) -> Iterator[SiteLink]:
 
 
 class SiteStep(NamedTuple):
-    """A way from what enters one thread to what enters another one: a route, and a connection that leads on."""
+    """A path of a message from its arrival at one thread to its arrival at another: a route, and a connection if
+    needed.
+    """
 
     destination: str
     links: tuple[SiteLink, ...]
 
 
 def steps_of(config: NetConfig) -> dict[str, list[SiteStep]]:
-    """Return how messages that enter a thread come to enter others; what leaves the site does not."""
+    """Return by thread the paths of its messages to arrivals at other threads of the site; a path out of the site has
+    none.
+    """
     works_as_inbound = {each.name for each in config.threads if each.works_as_inbound}
     leading_on: dict[str, list[SiteLink]] = {}
     for link in _connections_of(config):
@@ -93,7 +98,7 @@ def steps_of(config: NetConfig) -> dict[str, list[SiteStep]]:
 
 
 def cycles_of(config: NetConfig) -> list[list[SiteLink]]:
-    """Return one cycle of each group of threads that feed each other: the links, in order."""
+    """Return a cycle of edges for each group of threads that feed each other (strongly connected component)."""
     steps = steps_of(config)
     return [
         _one_cycle(group, steps)
@@ -102,7 +107,7 @@ def cycles_of(config: NetConfig) -> list[list[SiteLink]]:
 
 
 def groups_of(following: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Return the groups of names that lead to each other (strongly connected components with a cycle; Tarjan)."""
+    """Return the strongly connected components of a graph that contain a cycle (Tarjan)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     on_stack: set[str] = set()
@@ -137,7 +142,7 @@ def groups_of(following: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def _taken(stack: list[str], name: str) -> list[str]:
-    """Remove a name and what is above it from a stack; return it, that name first."""
+    """Pop a name and all names above it from a stack; return them, that name first."""
     at = stack.index(name)
     group = stack[at:]
     del stack[at:]
@@ -145,7 +150,7 @@ def _taken(stack: list[str], name: str) -> list[str]:
 
 
 def _one_cycle(group: Sequence[str], steps: Mapping[str, Sequence[SiteStep]]) -> list[SiteLink]:
-    """Return the shortest cycle through the first thread of a group."""
+    """Return the edges of the shortest cycle through the first thread of a group."""
     members, first = set(group), group[0]
     before: dict[str, tuple[str, SiteStep]] = {}
     waiting = [first]

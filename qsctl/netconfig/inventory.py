@@ -1,6 +1,4 @@
-"""The inventory of a site, as tables: its threads with their connections, and the uses of each procedure and
-translation.
-"""
+"""Tables of a site's inventory: its threads with their connections, and the uses of procedures and translations."""
 
 from __future__ import annotations
 
@@ -23,9 +21,9 @@ class ThreadRow(NamedTuple):
     started: bool
     logged: bool | None
     fed_by: int
-    """Threads that feed it."""
+    """Names of the threads that feed it."""
     feeds: int
-    """Threads that it feeds."""
+    """Names of the threads that it feeds."""
     line: int
 
 
@@ -34,7 +32,9 @@ class UseRow(NamedTuple):
 
     name: str
     place: str
-    """IN_DATA, OUT_DATA, IN_REPLY, OUT_REPLY of a thread; pre, translation or post of a route detail."""
+    """The stack of a thread (IN_DATA, OUT_DATA, IN_REPLY, OUT_REPLY) or part of a route detail (pre, translation,
+    post).
+    """
     thread: str
     transaction: str
     destination: str
@@ -67,7 +67,7 @@ def thread_rows(config: NetConfig) -> list[ThreadRow]:
 
 
 def use_rows(config: NetConfig) -> Iterator[UseRow]:
-    """Yield every use of a procedure or translation, in the order of the file; disabled ones too."""
+    """Yield every use of a procedure or translation, disabled ones included, in the order of the file."""
     for thread in config.threads:
         for place, stack in thread.stacks.items():
             for each in stack:

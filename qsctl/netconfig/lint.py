@@ -1,6 +1,6 @@
-"""Checks of a site for faults and probable mistakes: each finding with its line, its thread and the remedy.
+"""Checks of a site for faults and probable mistakes; a finding has its line, its thread and the remedy.
 
-Decides: the rules. Those of the load are applied where the load is known. A detail that is disabled counts for nothing.
+Decides the rules. Rules about load apply only to threads whose load is known. Disabled route details are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OBSERVED_ENOUGH: Final = 1_000
 
 
 class SiteRule(StrEnum):
-    """A rule of the checks."""
+    """The kind of a finding."""
 
     UNKNOWN_DESTINATION = "unknown-destination"
     UNROUTED_TRANSACTION = "unrouted-transaction"
@@ -61,18 +61,18 @@ WEIGHTS: Final[Mapping[SiteRule, Severity]] = {
 
 @dataclass(frozen=True, slots=True)
 class SiteFinding:
-    """One thing found."""
+    """A fault or probable mistake of a site."""
 
     rule: SiteRule
     line: int
     thread: str
-    """Thread or process that it is about."""
+    """The thread or process that the finding concerns."""
     message: str
     remedy: str
 
     @property
     def severity(self) -> Severity:
-        """The severity: an error or a warning makes the answer negative."""
+        """The severity; an error or a warning makes the check fail."""
         return WEIGHTS[self.rule]
 
 
@@ -270,7 +270,7 @@ def _step_text(link: SiteLink) -> str:
 
 
 def _reroutes(config: NetConfig, table: ProcedureTable) -> Iterator[SiteFinding]:
-    """Yield the cycles, and the dead ends, of procedures that route a message again."""
+    """Yield a finding for each cycle and each dead end of procedures that route a message again."""
     for thread in config.threads:
         following: dict[str, list[str]] = {}
         lines: dict[str, int] = {}

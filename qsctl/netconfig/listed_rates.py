@@ -1,9 +1,9 @@
-"""The movements at a site between two listings of its recovery database.
+"""Arrival and service rates from two listings of a site's recovery database.
 
-Decides: the rates that two listings show. A queue is first in, first out. Where a message that waited for a destination
-in the first listing still waits in the second, the destination had work all the time and none of the later arrivals has
-left: the departures over the time between are its rate of service, and the new messages are its arrivals. Elsewhere
-they show no rates.
+Decides which rates can be derived. Queues are first in, first out. Where a message that waited for a destination in the
+first listing still waits in the second, the destination was busy all the time and none of the later arrivals has left:
+the departures divided by the time between the listings are its service rate, and the new messages give its arrival
+rate. For other destinations no rate can be derived.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _LAST_STATE: Final = 99
 
 @dataclass(slots=True)
 class WaitingListing:
-    """The waiting messages of one listing, by destination; and their lengths, by source."""
+    """The waiting messages of one listing, by destination, and their lengths, by source."""
 
     by_destination: dict[str, dict[MessageId, str]] = field(default_factory=dict)
-    """Source of each message."""
+    """By destination: the source of each message, by message id."""
     sizes: dict[str, list[int]] = field(default_factory=dict)
     newest_s: float | None = None
-    """When the newest message was created: about when it was listed."""
+    """Unix time at which the newest message was created, which approximates the time of the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationRates:
-    """Rates of a destination that had work all the time."""
+    """Rates of a destination that was busy all the time between the listings."""
 
     served_per_s: float
     arrived_per_s: float
@@ -43,7 +43,7 @@ class DestinationRates:
 
 
 def waiting_of(messages: Iterable[ListedMessage]) -> WaitingListing:
-    """Return what waits in a listing."""
+    """Collect the waiting messages of a listing."""
     found = WaitingListing()
     for each in messages:
         if each.state > _LAST_STATE:
@@ -60,7 +60,7 @@ def waiting_of(messages: Iterable[ListedMessage]) -> WaitingListing:
 
 
 def listed_rates(before: WaitingListing, after: WaitingListing, seconds: float) -> dict[str, DestinationRates]:
-    """Return the rates of each destination that had work all the time between two listings."""
+    """Return the rates of each destination that was busy all the time between two listings, `seconds` apart."""
     found = {}
     for destination, first in before.by_destination.items():
         second = after.by_destination.get(destination, {})

@@ -1,8 +1,8 @@
-"""The known load of each thread of a site, with its source.
+"""The known load of each thread of a site, and the source of each figure.
 
-Decides: which source counts. An archive has hours, lengths and transaction ids; a pair of statistics dumps has counts;
-two listings have the rates behind a queue that never ran empty. A rate of several sources is that of the one that
-counted more messages; any other figure is that of the first source that has it.
+Decides the precedence of sources. An archive has hours, lengths and transaction ids; a pair of statistics dumps has
+counts; two listings have the rates behind a queue that never ran empty. A rate that several sources state is taken from
+the one that counted more messages; any other figure from the first source that has it.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ _STEPS_MAX: Final = 48
 
 
 class KnownFigure(NamedTuple):
-    """A value and where it is from."""
+    """A value and its source."""
 
     value: float
     why: str
     messages: int = 0
-    """Messages that it was counted from."""
+    """Number of messages from which the value was computed."""
 
 
 @dataclass(slots=True)
 class ThreadLoad:
-    """The known load of one thread. None and empty: unknown."""
+    """The known load of one thread; None and empty fields are unknown."""
 
     arrived_per_s: KnownFigure | None = None
-    """Messages that come in by it."""
+    """Inbound messages per second that arrive at the thread from outside."""
     steps: tuple[tuple[float, float], ...] = ()
-    """Its rate over a day: messages a second and length in seconds of each step, from midnight on."""
+    """Arrival rate over a day: steps of (messages per second, length in seconds), from midnight on."""
     median_bytes: KnownFigure | None = None
     sigma: float = 0.0
     """Standard deviation of the logarithm of the lengths."""
     types: dict[str, int] = field(default_factory=dict)
-    """Messages by transaction id."""
+    """Number of messages by transaction id."""
     sent_per_s: KnownFigure | None = None
-    """Messages that come to it to go out by it."""
+    """Messages per second that are routed to the thread for sending."""
     served_per_s: KnownFigure | None = None
-    """Messages a second that its receiver takes while it has work."""
+    """Service rate: messages per second that the receiver accepts while messages wait."""
     by_source: dict[str, float] = field(default_factory=dict)
-    """Messages a second that come to it from each thread."""
+    """Messages per second that are routed to the thread, by source thread."""
 
 
 @dataclass(slots=True)
 class SiteLoad:
-    """The known loads of a site's threads, by name."""
+    """The known load of a site's threads, by name."""
 
     threads: dict[str, ThreadLoad] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """The inputs that could not be used, with the reasons."""
 
     def of(self, thread: str) -> ThreadLoad:
-        """Return the known load of a thread; it is added where it is missing."""
+        """Return the load of a thread; add an unknown load if the site has none for it."""
         return self.threads.setdefault(thread, ThreadLoad())
 
 
 def add_archives(load: SiteLoad, saved: Mapping[tuple[str, bool], SavedTraffic]) -> None:
-    """Add the load that saved messages show."""
+    """Add the load derived from message archives."""
     for (name, is_inbound), traffic in saved.items():
         thread = load.of(name)
         seconds = traffic.seconds
@@ -88,12 +88,12 @@ def add_archives(load: SiteLoad, saved: Mapping[tuple[str, bool], SavedTraffic])
 
 
 def add_statistics(load: SiteLoad, samples: Iterable[ThreadSample], interval_s: float | None = None) -> None:
-    """Add the load that dumps show: counts between them, or since each thread began to count.
+    """Add the load derived from statistics dumps: counts between two dumps, else since each thread began to count.
 
     Args:
-        load: to add to.
-        samples: of all dumps, in the order of time.
-        interval_s: time between two dumps that state no instant.
+        load: the load that is extended.
+        samples: the samples of all dumps, in the order of time.
+        interval_s: seconds between two dumps that state no instant; None: unknown.
     """
     by_thread: dict[str, list[ThreadSample]] = {}
     for each in samples:
@@ -116,9 +116,9 @@ class _Period(NamedTuple):
     messages_out: int | None
     bytes_in: int | None
     queued_more: int
-    """By how much more messages waited for its connection at the end than at the beginning."""
+    """Increase of the messages that waited for the connection, from the first instant to the second."""
     had_work: bool
-    """Whether messages waited for its connection at both ends."""
+    """Whether messages waited for the connection at both instants."""
     began_s: float | None
 
 
@@ -152,7 +152,7 @@ def _periods(samples: Sequence[ThreadSample], interval_s: float | None) -> list[
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
-    """Return what was counted between; a count that went back began anew."""
+    """Return the increase of a counter; a counter that decreased was reset to 0 in between."""
     if before is None or after is None:
         return None
     return after - before if after >= before else after
@@ -184,7 +184,7 @@ def _messages(figure: KnownFigure | None) -> int:
 
 
 def _scaled(steps: tuple[tuple[float, float], ...], per_s: float) -> tuple[tuple[float, float], ...]:
-    """Return steps of which the mean is another rate."""
+    """Return the steps with their rates scaled to the mean `per_s`; empty if all rates are 0."""
     total = sum(rate * seconds for rate, seconds in steps)
     if total <= 0:
         return ()
@@ -197,7 +197,7 @@ def _total(counts: Iterable[int | None]) -> int:
 
 
 def _steps(periods: Sequence[_Period]) -> tuple[tuple[float, float], ...]:
-    """Return the rates over a day of dumps that cover one, from midnight on."""
+    """Return the arrival rates over a day, from midnight on, if the periods cover one day; else an empty tuple."""
     seconds = sum(each.seconds for each in periods)
     first = periods[0].began_s
     if first is None or not 3 <= len(periods) <= _STEPS_MAX or not _WHOLE_DAY * _DAY_S <= seconds <= 1.05 * _DAY_S:
@@ -225,7 +225,7 @@ def _steps(periods: Sequence[_Period]) -> tuple[tuple[float, float], ...]:
 def add_listings(
     load: SiteLoad, rates: Mapping[str, DestinationRates], listings: Sequence[WaitingListing], seconds: float
 ) -> None:
-    """Add the load that two listings show."""
+    """Add the load derived from two listings, `seconds` apart."""
     why = f"two listings, {seconds:,.0f} s apart"
     for destination, each in rates.items():
         thread = load.of(destination)

@@ -1,6 +1,6 @@
-"""A site as its NetConfig describes it: processes, threads, routes, details, procedures, destinations.
+"""A site as described by its NetConfig: processes, threads, routes, details, procedures, destinations.
 
-Every part knows the line that it begins in. What the file does not state is None or empty.
+Each part has the line at which it begins. A field that the file does not set is None or empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STATIC_ELSE_ROUTE: Final = "_HCI_static_else_route_"
 
 
 class StackPlace(StrEnum):
-    """The place of a thread's stack of procedures, by the name of its key."""
+    """The use of a thread's stack of procedures; the values are the keys of the file."""
 
     IN_DATA = "IN_DATA"
     OUT_DATA = "OUT_DATA"
@@ -25,7 +25,7 @@ class StackPlace(StrEnum):
 
 
 class NetDetailKind(StrEnum):
-    """The kind of a route detail, by the value of its key TYPE."""
+    """The kind of a route detail; the values are those of its key TYPE."""
 
     RAW = "raw"
     TRANSLATE = "xlate"
@@ -36,7 +36,7 @@ class NetDetailKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetProcedure:
-    """A procedure of a stack, by its name."""
+    """A procedure in a stack."""
 
     name: str
     line: int = 0
@@ -46,7 +46,7 @@ class NetProcedure:
 
 @dataclass(frozen=True, slots=True)
 class NetDestination:
-    """A destination of a route detail: the name of a thread."""
+    """A destination of a route detail: a thread, by its name."""
 
     name: str
     line: int = 0
@@ -54,15 +54,15 @@ class NetDestination:
 
 @dataclass(frozen=True, slots=True)
 class NetDetail:
-    """A route detail."""
+    """A route detail: the processing of a message, and the destinations of its results."""
 
     kind: NetDetailKind | None
-    """None: a type that is not known here."""
+    """The kind; None for an unknown value of the file."""
     destinations: tuple[NetDestination, ...] = ()
     pre: tuple[NetProcedure, ...] = ()
-    """Those of a raw and of a generate detail, too."""
+    """The procedures before the translation; also those of a raw and of a generate detail."""
     translations: tuple[str, ...] = ()
-    """Files of translations, in order; several in a chain."""
+    """Names of the files of translations, in order; a chain has several."""
     post: tuple[NetProcedure, ...] = ()
     is_enabled: bool = True
     line: int = 0
@@ -70,28 +70,28 @@ class NetDetail:
 
 @dataclass(frozen=True, slots=True)
 class NetRoute:
-    """The route of messages with a transaction id."""
+    """A route, which applies to messages of one transaction id or of a pattern."""
 
     transaction_id: str
-    """With `is_wildcard` a regular expression that a whole transaction id must match."""
+    """The transaction id; with `is_wildcard` a regular expression that the whole id must match."""
     details: tuple[NetDetail, ...] = ()
     is_wildcard: bool = False
     line: int = 0
 
     @property
     def is_static(self) -> bool:
-        """Return whether it is for all messages."""
+        """Return whether the route applies to all messages."""
         return self.transaction_id == STATIC_ROUTE
 
     @property
     def is_else(self) -> bool:
-        """Return whether it is for messages that no other route is for."""
+        """Return whether the route applies to messages to which no other route applies."""
         return self.transaction_id == STATIC_ELSE_ROUTE
 
 
 @dataclass(frozen=True, slots=True)
 class NetProtocol:
-    """The connection of a thread, as its key PROTOCOL describes it."""
+    """The connection of a thread, from its key PROTOCOL."""
 
     type: str = ""
     host: str = ""
@@ -112,27 +112,27 @@ class NetThread:
     is_started: bool = True
     is_outbound_only: bool = False
     works_as_inbound: bool = False
-    """Whether what is sent to it enters it as inbound messages."""
+    """Whether messages that are sent to the thread enter it as inbound messages."""
     is_logged: bool | None = None
-    """Database logging; None: the file does not state it."""
+    """Whether messages are stored in the recovery database; None: the file does not set it."""
     awaits_reply: bool | None = None
     stacks: dict[StackPlace, tuple[NetProcedure, ...]] = field(default_factory=dict)
     routes: tuple[NetRoute, ...] = ()
     reply_routes: tuple[NetRoute, ...] = ()
 
     def stack(self, place: StackPlace) -> tuple[NetProcedure, ...]:
-        """Return the procedures that run at a place: those that are not disabled."""
+        """Return the enabled procedures of a stack."""
         return tuple(each for each in self.stacks.get(place, ()) if each.is_enabled)
 
     @property
     def is_inbound(self) -> bool:
-        """Return whether messages arrive by it."""
+        """Return whether messages arrive at the site by this thread."""
         return bool(self.routes) and not self.is_outbound_only
 
 
 @dataclass(frozen=True, slots=True)
 class NetProcess:
-    """A process."""
+    """A process of the engine, which runs threads."""
 
     name: str
     line: int = 0
@@ -140,7 +140,7 @@ class NetProcess:
 
 @dataclass(frozen=True, slots=True)
 class NetRemote:
-    """A destination at another site, under a name of its own."""
+    """A destination at another site, under a local name."""
 
     name: str
     site: str = ""
@@ -155,9 +155,9 @@ class NetConfig:
     file: str
     processes: tuple[NetProcess, ...] = ()
     threads: tuple[NetThread, ...] = ()
-    """In the order of the file; two of one name are two."""
+    """The threads in the order of the file; a name that occurs twice has two entries."""
     remotes: tuple[NetRemote, ...] = ()
 
     def thread(self, name: str) -> NetThread | None:
-        """Return the first thread of a name."""
+        """Return the first thread of a name; None if none has it."""
         return next((each for each in self.threads if each.name == name), None)

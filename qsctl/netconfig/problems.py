@@ -1,4 +1,4 @@
-"""The problems of one NetConfig while it is read: as many as are shown, and no more."""
+"""The list of problems of one NetConfig, limited to the number that is shown."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from qsctl.netconfig.text import MOST_PROBLEMS
 
 
 class TooManyProblems(Exception):
-    """There are as many problems as are shown."""
+    """The list of problems has reached its limit; reading ends."""
 
 
 class ProblemList:
-    """The problems of one file, up to `MOST_PROBLEMS` errors."""
+    """The problems of one file; it raises TooManyProblems at `MOST_PROBLEMS` errors."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -24,13 +24,13 @@ class ProblemList:
         self._keep(Problem(Severity.ERROR, self.file, line, shown(path), shown(message), shown(found), allowed))
 
     def extend(self, problems: Sequence[Problem]) -> None:
-        """Add problems that were found elsewhere."""
+        """Add problems found by another part of the reader."""
         for each in problems:
             self._keep(each)
 
     @property
     def has_errors(self) -> bool:
-        """Return whether one of them is an error."""
+        """Return whether a problem of the list is an error."""
         return any(each.severity is Severity.ERROR for each in self.problems)
 
     def _keep(self, problem: Problem) -> None:

@@ -1,8 +1,8 @@
-"""The durations of procedures and translations, by name: a table that the site's operator writes.
+"""Durations of procedures and translations by name, from a table that the site's operator writes.
 
-Decides: its form. CSV with a heading: `name` and `takes` (a duration), optionally `spread` (constant, exponential),
-`does` (drop, split, reroute, send, over, error), `every`, `results`, `to` and `transaction`, as a scenario has them.
-Names may hold the wildcards `*` and `?`; the first row that fits counts.
+Decides the form of the table: CSV with a heading: `name` and `takes` (a duration), optionally `spread` (constant,
+exponential), `does` (drop, split, reroute, send, over, error), `every`, `results`, `to` and `transaction`, with the
+meanings of a scenario. Names may contain the wildcards `*` and `?`; the first row whose name matches applies.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ class ProcedureRow:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureTable:
-    """The rows of a table, in order."""
+    """The rows of a table of procedures, in order."""
 
     rows: tuple[ProcedureRow, ...] = ()
 
     def row(self, name: str) -> ProcedureRow | None:
-        """Return the first row that fits a name."""
+        """Return the first row whose name matches; None if none does."""
         return next((each for each in self.rows if fnmatchcase(name, each.name)), None)
 
 
 def read_procedures(path: Path) -> ProcedureTable:
-    """Return the table of a file.
+    """Read the table of a file.
 
     Raises:
-        NotFound: there is no such file.
-        SiteFileError: with every row that is not understood.
+        NotFound: the file does not exist.
+        SiteFileError: rows cannot be parsed; it lists all of them.
     """
     return parse_procedures(read_bytes(path), str(path))
 
 
 def parse_procedures(data: bytes, name: str) -> ProcedureTable:
-    """Return the table that the octets of a file hold.
+    """Parse the octets of a table; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: with every row that is not understood.
+        SiteFileError: rows cannot be parsed; it lists all of them.
     """
     text, problems = text_of(data, name)
     rows: list[ProcedureRow] = []

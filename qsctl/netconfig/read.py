@@ -1,7 +1,8 @@
-"""A NetConfig to processes, threads and destinations: everything that is wrong in one run, each with its line.
+"""The reader of a NetConfig: its processes, threads and destinations, and all errors of the file in one run.
 
-Decides: where a part begins and ends. A line that begins with `process`, `protocol` or `destination` begins one, also
-where the part above it lacks a closing brace: so one missing brace costs one part, which is named, and no other.
+Decides where a part begins and ends. A line that begins with `process`, `protocol` or `destination` begins a part, even
+if the previous part lacks a closing brace: a missing brace costs the part that lacks it, which is reported, and no
+other.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NetConfigReading:
-    """The content of a NetConfig, and the warnings about it."""
+    """A site read from a NetConfig, and the warnings about the file."""
 
     config: NetConfig
     warnings: tuple[Problem, ...]
 
 
 def read_netconfig(path: Path, encoding: str | None = None) -> NetConfigReading:
-    """Return the site that a NetConfig describes.
+    """Read the NetConfig of a site.
 
     Raises:
-        NotFound: there is no such file.
-        SiteFileError: with everything in it that is not understood.
-        InvalidInput: it is too large.
-        UsageError: there is no encoding of that name.
+        NotFound: the file does not exist.
+        SiteFileError: parts of the file cannot be parsed; it lists all of them.
+        InvalidInput: the file is too large.
+        UsageError: the encoding is unknown.
     """
     return parse_netconfig(read_bytes(path), str(path), encoding)
 
 
 def parse_netconfig(data: bytes, name: str, encoding: str | None = None) -> NetConfigReading:
-    """Return the site that the octets of a NetConfig describe; `name` is what problems call the file.
+    """Parse the octets of a NetConfig; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: with everything in it that is not understood.
-        UsageError: there is no encoding of that name.
+        SiteFileError: parts of the file cannot be parsed; it lists all of them.
+        UsageError: the encoding is unknown.
     """
     text, encoding_problems = text_of(data, name, encoding)
     found = ProblemList(name)
@@ -70,7 +71,7 @@ def parse_netconfig(data: bytes, name: str, encoding: str | None = None) -> NetC
 
 
 class _NetConfigReader:
-    """Goes through the parts of one file."""
+    """A pass through the parts of one NetConfig."""
 
     def __init__(self, text: str, found: ProblemList) -> None:
         self._found = found
@@ -110,7 +111,7 @@ class _NetConfigReader:
         self._pass_over(at, end)
 
     def _head(self, begin: int, end: int) -> tuple[str, str, TclWord | None, int]:
-        """Return the kind and the name of a part, its keyed list, and where it ends."""
+        """Return the kind and the name of a part, its keyed list or None, and the offset of its end."""
         content = self._text.text
         newline = content.find("\n", begin, end)
         brace = content.find("{", begin, end if newline < 0 else newline)
@@ -132,7 +133,7 @@ class _NetConfigReader:
         return kind, name, TclWord(brace + 1, close, "{"), close + 1
 
     def _pass_over(self, at: int, end: int) -> None:
-        """Note what is between two parts, and is neither space nor a comment."""
+        """Report text between two parts that is neither space nor a comment."""
         text = self._text.text
         space = _PASSED_OVER.match(text, at, end)
         assert space is not None

@@ -1,7 +1,7 @@
 """The routes that apply to a message of a thread.
 
-Decides (our reading, where the sources are silent): every route whose name fits applies, an exact one, a wildcard and
-the static one; the route for all others only where none does, and never beside a static one, which is for all. A
+Our reading, where the sources are silent: every route that names the transaction id exactly or by wildcard applies, and
+the static route applies to all messages; the route for all other messages applies only where none of these does. A
 wildcard is a regular expression that the whole transaction id must match.
 """
 
@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9_.:@/\-]+")
 
 @lru_cache(maxsize=4096)
 def pattern_of(name: str) -> re.Pattern[str] | None:
-    """Return the regular expression of a wildcard; None where it is none."""
+    """Compile the regular expression of a wildcard; None if it is invalid."""
     if len(name) > _LONGEST_PATTERN:
         return None
     try:
@@ -32,7 +32,7 @@ def pattern_of(name: str) -> re.Pattern[str] | None:
 
 
 def is_for(route: NetRoute, transaction_id: str) -> bool:
-    """Return whether a route names a transaction id: exactly, by its wildcard, or because it is for all."""
+    """Return whether a route covers a transaction id: by its exact name, by its wildcard, or because it is static."""
     if route.is_static or route.is_else:
         return route.is_static
     if route.is_wildcard:
@@ -48,10 +48,10 @@ def routes_for(routes: Sequence[NetRoute], transaction_id: str) -> list[NetRoute
 
 
 def representatives(routes: Iterable[NetRoute], observed: Iterable[str] = ()) -> dict[str, list[NetRoute]]:
-    """Return transaction ids that represent all messages of a thread, each with the routes that apply to it.
+    """Return transaction ids that together represent all messages of a thread, each with the routes that apply to it.
 
-    Observed ids represent themselves, and so do those of exact routes. A wildcard that none of them matches has one
-    made of its expression; where a route is for all others, a further id represents these.
+    They are the observed ids and those of exact routes. A wildcard that matches none of them contributes an id made
+    from its expression; a route for all other messages contributes a further id.
     """
     given = list(routes)
     ids = dict.fromkeys(observed)

@@ -1,8 +1,8 @@
-"""The counts of a site's threads: the engine's statistics, as its tools and its users' scripts print them.
+"""Readers of the engine's statistics by thread, as its tools and its users' scripts print them.
 
-Decides: the forms. Keyed lists of Tcl (a status report, or a script's output for each thread), CSV with the statistics'
-names as heading, and lines `label : value`. Instants are seconds since 1970, or dates as listings have them. Unknown
-parts are ignored; a count that is not a number is named with its line.
+Decides the forms: keyed lists of Tcl (a status report, or a script's output for each thread), CSV with the statistics'
+names as heading, and lines `label : value`. Instants are Unix times in seconds, or dates in the form of listings.
+Unknown parts are ignored; a count that is not a number is an error with its line.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ _REMEDY: Final = "Correct these lines, or dump the statistics anew."
 
 @dataclass(slots=True)
 class ThreadSample:
-    """The counts of one thread at an instant. None: the dump does not state it."""
+    """The counts of one thread at an instant; fields that the dump lacks are None."""
 
     thread: str
     line: int = 0
     at_s: float | None = None
-    """Seconds since 1970 at which it was."""
+    """Unix time of the sample, in seconds."""
     since_s: float | None = None
-    """Since when it counts."""
+    """Unix time at which the counts began, in seconds."""
     messages_in: int | None = None
     messages_out: int | None = None
     bytes_in: int | None = None
     bytes_out: int | None = None
     queued: int | None = None
-    """Messages that wait for its connection."""
+    """Messages that wait for the connection."""
     errors: int | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has no count."""
+        """Return whether the sample has no count."""
         return self.messages_in is None and self.messages_out is None
 
 
 @dataclass(slots=True)
 class _Samples:
-    """The samples and problems of one file."""
+    """The samples and the problems of one file."""
 
     name: str
     order: DateOrder
@@ -90,12 +90,12 @@ class _Samples:
 def read_statistics(
     path: Path, encoding: str | None = None, order: DateOrder = DateOrder.MONTH_FIRST
 ) -> list[ThreadSample]:
-    """Return the samples of a dump, in its order.
+    """Read the samples of a dump, in its order.
 
     Raises:
-        NotFound: there is no such file.
-        SiteFileError: a value is not understood, or nothing of it is statistics.
-        UsageError: there is no encoding of that name.
+        NotFound: the file does not exist.
+        SiteFileError: a value cannot be parsed, or the file has no statistics.
+        UsageError: the encoding is unknown.
     """
     return parse_statistics(read_bytes(path), str(path), encoding, order)
 
@@ -103,11 +103,11 @@ def read_statistics(
 def parse_statistics(
     data: bytes, name: str, encoding: str | None = None, order: DateOrder = DateOrder.MONTH_FIRST
 ) -> list[ThreadSample]:
-    """Return the samples that the octets of a dump hold.
+    """Parse the octets of a dump; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: a value is not understood, or nothing of it is statistics.
-        UsageError: there is no encoding of that name.
+        SiteFileError: a value cannot be parsed, or the file has no statistics.
+        UsageError: the encoding is unknown.
     """
     text, problems = text_of(data, name, encoding)
     samples = _Samples(name, order, problems=[each for each in problems if each.severity is Severity.ERROR])
@@ -133,7 +133,7 @@ def _plain(label: str) -> str:
 
 
 def _set(samples: _Samples, sample: ThreadSample, line: int, given: Mapping[str, str]) -> None:
-    """Set the known values from labels and values."""
+    """Set the fields of a sample from values by label; ignore unknown labels."""
     for label, text in given.items():
         value = text.strip()
         if not value:
@@ -155,7 +155,7 @@ def _set(samples: _Samples, sample: ThreadSample, line: int, given: Mapping[str,
 
 
 def _instant(text: str, order: DateOrder) -> float | None:
-    """Return seconds since 1970; None: never, or no instant."""
+    """Parse an instant to Unix seconds; None for a text that means never, or is not an instant."""
     word = text.split()[0]
     try:
         seconds = float(word)
@@ -228,7 +228,7 @@ def _read_lists(text: str, samples: _Samples) -> None:
 
 
 def _pairs(content: TclText, words: list[TclWord]) -> Iterator[tuple[str, TclWord]]:
-    """Yield keys, without marks, and values of the words that are pairs."""
+    """Yield (key, value) of the words that are pairs, the key reduced to lower-case letters and digits."""
     for word in words:
         if word.form == "{" and word.end - word.start < 4096:
             _, pair = content.list_of(word)

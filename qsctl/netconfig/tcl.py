@@ -1,8 +1,8 @@
-"""Lists of Tcl inside a text: words, nested lists and keyed lists, each with the line that it begins in.
+"""A parser of Tcl lists inside a text: words, nested lists and keyed lists, each with its line.
 
-Decides: the words. Braces keep their content, quotation marks and bare words have backslashes replaced, as Tcl's own
-rules are; nothing is executed: `$` and `[` are characters. A list is parsed on request, one level at a time, so that
-nesting costs no stack, and a fault in one part does not affect the others.
+Decides the boundaries of words by Tcl's own rules: content of braces is literal; backslashes are replaced in quotation
+marks and in bare words. Nothing is executed: `$` and `[` are plain characters. A list is parsed on request, one level
+at a time, so that nesting needs no recursion, and a fault in one part does not affect the others.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ WORDS_MAX: Final = 50_000
 
 
 class TclWord(NamedTuple):
-    """A word: its content is between two offsets of the text."""
+    """A word of a list: the offsets of its content in the text, and its form."""
 
     start: int
     end: int
     form: str
-    """`{`, `"`, or empty for a bare word."""
+    """The opening character, `{` or `"`; empty for a bare word."""
 
 
 @dataclass(frozen=True, slots=True)
 class TclTrouble:
-    """A part of a text that is not a list: its place, and the fault."""
+    """A part of a text that is not a valid list: its offset, and the fault."""
 
     at: int
     message: str
@@ -50,14 +50,14 @@ class TclTrouble:
 
 
 class TclText:
-    """A text with lists of Tcl in it.
+    """A text that contains Tcl lists.
 
     Args:
-        text: the whole of it.
-        note: called with what is wrong, where a list is looked at.
-        first_line: the line that it begins in.
-        keeps_controls: whether an escape may give a character that is not printable; else it is replaced, as where a
-            value is shown on a terminal or written as XML.
+        text: the whole text.
+        note: called with each fault that is found while a list is parsed.
+        first_line: line number of the text's beginning.
+        keeps_controls: whether an escape may yield a character that is not printable; otherwise it becomes U+FFFD,
+            since the value may be shown on a terminal or written as XML.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TclText:
         self._counts: list[int] | None = None
 
     def line_of(self, at: int) -> int:
-        """Return the line that an offset is in, from 1."""
+        """Return the line number, from 1, of an offset."""
         if self._counts is None:
             counts = [0]
             for begin in range(0, len(self.text), _CHECKPOINT):
@@ -81,7 +81,7 @@ class TclText:
         return self._first_line + self._counts[before] + self.text.count("\n", before * _CHECKPOINT, place)
 
     def words(self, start: int, end: int, most: int = WORDS_MAX) -> Iterator[TclWord]:
-        """Yield the words of a list between two offsets; a part that is not a word is noted and skipped."""
+        """Yield the words of a list between two offsets; note and skip the parts that are not words."""
         text, at, count = self.text, start, 0
         while True:
             space = _SPACE.match(text, at, end)
@@ -97,14 +97,14 @@ class TclText:
             yield word
 
     def value(self, word: TclWord) -> str:
-        """Return the value of a word."""
+        """Return the value of a word, with its escapes replaced."""
         content = self.text[word.start : word.end]
         if word.form == "{":
             return content
         return _BACKSLASH.sub(self._replaced, content) if "\\" in content else content
 
     def list_of(self, word: TclWord) -> tuple[TclText, list[TclWord]]:
-        """Return the words of a word that is a list, and the text that they are in."""
+        """Parse a word as a list; return the text that holds the list, and its words."""
         content = self
         start, end = word.start, word.end
         if word.form != "{" and "\\" in self.text[start:end]:
@@ -114,14 +114,14 @@ class TclText:
         return content, list(content.words(start, end))
 
     def keyed(self, word: TclWord) -> TclKeyedList:
-        """Return a word as a keyed list: pairs of a key and a value, each in braces."""
+        """Parse a word as a keyed list: pairs of a key and a value, each in braces."""
         content, words = self.list_of(word)
         return TclKeyedList(content, words, self.line_of(word.start))
 
     def end_of_braces(self, at: int, end: int) -> int | None:
-        """Return the offset of the brace that closes the one at an offset.
+        """Return the offset of the brace that closes the one at offset `at`.
 
-        None where none does before `end`, or braces are nested more than `DEEPEST` times.
+        None if no brace before `end` closes it, or braces are nested deeper than `DEEPEST`.
         """
         depth, text = 0, self.text
         place = at
@@ -166,7 +166,9 @@ class TclText:
         return TclWord(at, place, ""), place
 
     def _behind(self, at: int, end: int) -> int:
-        """Return where the next word may begin: behind a closing brace or quotation mark there must be space."""
+        """Return the offset at which the next word may begin; note characters directly after a closing brace or
+        quotation mark.
+        """
         if at < end and _BARE_END.match(self.text, at) is None:
             found = _BARE_END.search(self.text, at, end)
             behind = end if found is None else found.start()
@@ -186,7 +188,7 @@ class TclText:
         return self.text[at : min(end, at + 60)].partition("\n")[0]
 
     def _replaced(self, found: re.Match[str]) -> str:
-        """Return the character of a backslash escape; an invalid one is replaced, as in the file itself."""
+        """Return the character of a backslash escape; one that is not allowed becomes U+FFFD."""
         if found["octal"]:
             return self._character(int(found["octal"], 8) & 0xFF)
         if found["hex"] or found["four"]:
@@ -202,7 +204,7 @@ class TclText:
 
 
 class TclKeyedList:
-    """A keyed list: `{KEY VALUE} {KEY VALUE}`. Keys are compared without regard to case."""
+    """A keyed list: `{KEY VALUE} {KEY VALUE}`; keys are compared without regard to case."""
 
     def __init__(self, text: TclText, words: list[TclWord], line: int) -> None:
         self.text = text
@@ -227,17 +229,17 @@ class TclKeyedList:
         return key in self.entries
 
     def value(self, key: str, default: str = "") -> str:
-        """Return the value of a key as text, without space around it."""
+        """Return the value of a key as text without surrounding space; `default` without the key."""
         found = self.entries.get(key)
         return default if found is None else found[0].value(found[1]).strip()
 
     def line_of(self, key: str) -> int:
-        """Return the line of a key's value; that of the list where there is no such key."""
+        """Return the line of a key's value; the line of the list if it lacks the key."""
         found = self.entries.get(key)
         return self.line if found is None else found[0].line_of(found[1].start)
 
     def words(self, key: str) -> list[tuple[str, int]]:
-        """Return the words of a key's value with their lines."""
+        """Return the words of a key's value, each with its line."""
         found = self.entries.get(key)
         if found is None:
             return []
@@ -245,12 +247,12 @@ class TclKeyedList:
         return [(content.value(each), content.line_of(each.start)) for each in words]
 
     def keyed(self, key: str) -> TclKeyedList:
-        """Return a key's value as a keyed list; without the key an empty one."""
+        """Return the value of a key as a keyed list; empty without the key."""
         found = self.entries.get(key)
         return TclKeyedList(self.text, [], self.line) if found is None else found[0].keyed(found[1])
 
     def list_of_keyed(self, key: str) -> list[TclKeyedList]:
-        """Return a key's value as a list of keyed lists."""
+        """Return the value of a key as a list of keyed lists; empty without the key."""
         found = self.entries.get(key)
         if found is None:
             return []

@@ -1,7 +1,7 @@
-"""The text of a site's file, whatever its encoding: bounded, and never refused for one octet.
+"""Decoding of a site's files: bounded in size, and tolerant of invalid octets.
 
-Decides: encodings. A byte order mark counts, then what the user names, then UTF-8; a file that is not UTF-8 is read as
-Latin-1, which has a character for every octet, with a warning that names the first line. What is binary is an error.
+Decides the encoding: a byte order mark, else the user's choice, else UTF-8; a file that is not UTF-8 is decoded as
+Latin-1, which has a character for every octet, with a warning that names the first line. A binary file is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\u
 
 
 class SiteFileError(InvalidInput):
-    """A file of a site that cannot be used, with every problem of it."""
+    """A site's file cannot be used; the error lists all its problems."""
 
     def __init__(self, what: str, problems: list[Problem], remedy: str) -> None:
         self.problems = tuple(problems)
@@ -39,8 +39,8 @@ def read_bytes(path: Path) -> bytes:
     """Return the octets of a file.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is larger than `LARGEST_BYTES`, or cannot be read.
+        NotFound: the file does not exist.
+        InvalidInput: the file is larger than `LARGEST_BYTES`, or cannot be read.
     """
     try:
         with path.open("rb") as stream:
@@ -57,10 +57,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, list[Problem]]:
-    """Return the text of a file, and what is wrong with its encoding.
+    """Decode a file; return its text and the problems of its encoding.
 
     Raises:
-        UsageError: there is no encoding of that name.
+        UsageError: the encoding is unknown.
     """
     check_encoding(encoding)
     marked = next((known for known in BYTE_ORDER_MARKS if data.startswith(known[0])), None)
@@ -92,7 +92,7 @@ def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, l
 
 
 def printable(text: str) -> str:
-    """Return a text for a message: characters that no terminal shows replaced."""
+    """Return a text for a message, in which characters that are not printable are replaced."""
     return "".join(each if each.isprintable() else REPLACEMENT for each in text)
 
 

@@ -1,7 +1,8 @@
-"""The translation work that the threads of a site give to their processes.
+"""The share of a site's translation work that each process does.
 
-Decides: the amount of work. The translation thread of a process does one message at a time, all details of it; its work
-is the duration of the details' procedures and translations, and one unit a detail where none is known.
+Decides the amount of work. The translation thread of a process handles one message at a time, with all its route
+details. The work of a message is the sum of the known durations of the details' procedures and translations; without a
+table of durations, it is the number of details.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from qsctl.netconfig.routing import representatives
 
 
 def process_shares(config: NetConfig, load: SiteLoad, table: ProcedureTable) -> dict[str, float]:
-    """Return the part of all translation that each process with inbound threads does; empty where no rate is known."""
+    """Return each process's share (0 to 1) of all translation work; empty if no arrival rate is known."""
     work: dict[str, float] = {}
     for thread in config.threads:
         if not thread.is_inbound:
@@ -29,7 +30,7 @@ def process_shares(config: NetConfig, load: SiteLoad, table: ProcedureTable) -> 
 
 
 def _work_of(thread: NetThread, load: SiteLoad, table: ProcedureTable) -> float:
-    """Return the mean work of a message of a thread."""
+    """Return the mean work of an inbound message of a thread: seconds, or details without a table of durations."""
     known = load.threads.get(thread.name)
     types = known.types if known is not None else {}
     classes = representatives(thread.routes, types)
