@@ -21,9 +21,9 @@ class ThreadRow(NamedTuple):
     started: bool
     logged: bool | None
     fed_by: int
-    """Names of the threads that feed it."""
+    """Number of threads that feed it."""
     feeds: int
-    """Names of the threads that it feeds."""
+    """Number of threads that it feeds."""
     line: int
 
 
