@@ -1,7 +1,7 @@
-"""Charts as static SVG: drawn with Altair, rendered without a browser, a network or a script in the page.
+"""Charts as static SVG, drawn with Altair and rendered without a browser, a network or a script in the page.
 
 Every chart is drawn twice, for a wide page and for a phone, since text in a scaled picture would be too small. Text and
-axes have the page's colour, so that one picture serves light and dark.
+axes have the page's colour, so that one picture fits light and dark themes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUEUE_COLOURS: Final[Mapping[str, str]] = {
     "D-3": "#3b8bd6",
     "C-1": "#888888",
 }
-"""One colour a priority in every chart; each has enough contrast on white and on near black."""
+"""The colour of each priority queue in every chart; each has enough contrast on white and on near black."""
 
 OTHER_COLOURS: Final = ("#3b8bd6", "#d95f02", "#1f9e89", "#8c6bb1", "#b8860b", "#c2487f", "#888888")
 LIMIT_COLOUR: Final = "#d62f3a"
@@ -43,7 +43,7 @@ Values: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One chart: a title, a sentence that describes it, and what draws it."""
+    """A chart: a title, a sentence that describes it, and a function that draws it."""
 
     title: str
     caption: str
@@ -52,30 +52,30 @@ class Picture:
 
     @property
     def wide(self) -> str:
-        """Return the drawing for a wide page, as SVG."""
+        """Return the chart for a wide page, as SVG."""
         return _svg(self.chart(), WIDE, self.height, self.title)
 
     @property
     def narrow(self) -> str:
-        """Return the drawing for a phone, as SVG."""
+        """Return the chart for a phone, as SVG."""
         return _svg(self.chart(), NARROW, self.height, self.title)
 
 
 def _seconds(horizon_s: float) -> alt.X:
-    """Return the axis of time, from the beginning of the run to its end in every chart."""
+    """Return the time axis, in seconds from 0 to the end of the run."""
     return alt.X("seconds:Q", title="time (s)", scale=alt.Scale(domain=[0, horizon_s], nice=False))
 
 
 def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: float) -> Drawn:
-    """Draw depth over time with the limits, and a tick where messages were discarded.
+    """Return a chart of queue depth over time, with limits, and a tick where messages were discarded.
 
-    Queues whose depths differ much have a scale each.
+    Queues whose depths differ much get separate scales.
 
     Args:
-        depths: `seconds`, `queue`, `work_units`.
-        limits: `queue`, `work_units`: drawn dashed.
-        discards: `seconds`, `queue`, `messages`.
-        horizon_s: the end of the run.
+        depths: rows with `seconds`, `queue`, `work_units`.
+        limits: rows with `queue`, `work_units`, drawn as dashed lines.
+        discards: rows with `seconds`, `queue`, `messages`.
+        horizon_s: end of the run.
     """
     colour = _queue_colour([*depths, *limits])
     queues = list(dict.fromkeys(str(each["queue"]) for each in [*depths, *limits]))
@@ -129,10 +129,11 @@ def _depth_layers(
 
 
 def latency_chart(shares: Values) -> Drawn:
-    """Return how many messages wait longer than a time: both axes logarithmic, so that the tail is seen.
+    """Return a chart of the share of messages that wait longer than a time, with both axes logarithmic to show the
+    tail.
 
     Args:
-        shares: `milliseconds` and `share` (0 to 1) of each `queue`.
+        shares: rows with `milliseconds`, `share` (0 to 1) and `queue`.
     """
     drawn: Drawn = (
         _chart(shares)
@@ -153,12 +154,12 @@ def latency_chart(shares: Values) -> Drawn:
 
 
 def rate_chart(rates: Values, title: str, horizon_s: float) -> Drawn:
-    """Messages a second in each window.
+    """Return a chart of messages per second in each window of time.
 
     Args:
-        rates: `seconds`, `queue`, `per_second`.
-        title: of the vertical axis.
-        horizon_s: the end of the run.
+        rates: rows with `seconds`, `queue`, `per_second`.
+        title: title of the vertical axis.
+        horizon_s: end of the run.
     """
     drawn: Drawn = (
         _chart(rates)
@@ -173,13 +174,13 @@ def rate_chart(rates: Values, title: str, horizon_s: float) -> Drawn:
 
 
 def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> Drawn:
-    """Return a grid of two varied values, coloured and labelled by a measure.
+    """Return a heat map over two varied values, coloured and labelled by a measure.
 
     Args:
-        cells: `x` and `y` (the values as text), `value`, `label`.
-        horizontal: the title of the x axis.
-        vertical: the title of the y axis.
-        measure: what the colour means.
+        cells: rows with `x` and `y` (the values as text), `value`, `label`.
+        horizontal: title of the x axis.
+        vertical: title of the y axis.
+        measure: name of the measure that the colour represents.
     """
     base = _chart(cells).encode(
         x=alt.X("x:O", title=_lines(horizontal), sort=None), y=alt.Y("y:O", title=_lines(vertical), sort=None)
@@ -201,15 +202,15 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
 
 
 def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
-    """Return a measure against one varied value, with intervals: as a band where the values are numbers.
+    """Return a chart of a measure against one varied value, with confidence intervals; for numbers, these form a band.
 
-    Numbers are placed to scale; those that span more than `_DECADES_APART` are on a logarithmic axis. Values that are
-    not numbers, such as rates with a unit, are placed side by side.
+    Numbers are placed to scale, on a logarithmic axis if they span more than `_DECADES_APART`. Values that are not
+    numbers, such as rates with a unit, are placed side by side.
 
     Args:
-        points: `x` (text), `mean`, `low`, `high`, `queue`.
-        horizontal: the title of the x axis.
-        vertical: the title of the y axis.
+        points: rows with `x` (text), `mean`, `low`, `high`, `queue`.
+        horizontal: title of the x axis.
+        vertical: title of the y axis.
     """
     numbers = [_number(str(each["x"])) for each in points]
     if any(number is None for number in numbers):
@@ -231,7 +232,10 @@ def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
 
 
 def _ticks(numbers: Sequence[float], is_logarithmic: bool) -> list[float]:
-    """Return the numbers themselves, of many over decades the powers of ten, of other many none of our choosing."""
+    """Return the tick values of an axis: all numbers if they are few, else powers of ten on a logarithmic axis.
+
+    An empty list leaves the choice to Vega.
+    """
     found = sorted(set(numbers))
     if len(found) <= _MOST_TICKS:
         return found
@@ -251,12 +255,12 @@ def _number(text: str) -> float | None:
 
 
 def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
-    """Return two measures against each other, with those points that no other is better than on both joined.
+    """Return a scatter chart of two measures in which the points of the Pareto front are joined.
 
     Args:
-        points: `x`, `y`, `label`, `front` (whether no other point is better on both).
-        horizontal: the title of the x axis.
-        vertical: the title of the y axis.
+        points: rows with `x`, `y`, `label`, `front` (whether no other point is better on both).
+        horizontal: title of the x axis.
+        vertical: title of the y axis.
     """
     base = _chart(points).encode(
         x=alt.X("x:Q", title=horizontal, scale=alt.Scale(zero=False, nice=True, padding=12)),
@@ -272,11 +276,12 @@ def front_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
 
 
 def ranking_chart(points: Values, title: str) -> Drawn:
-    """Return a measure of each point with its interval, one below the other in their order.
+    """Return a chart of a measure of each point with its confidence interval, one point below the other in the given
+    order.
 
     Args:
-        points: `label`, `mean`, `low`, `high`, `stays` (whether no other point is shown to beat it).
-        title: of the measure.
+        points: rows with `label`, `mean`, `low`, `high`, `stays` (whether no other point is significantly better).
+        title: title of the measure's axis.
     """
     base = _chart(points).encode(
         y=alt.Y("label:N", title=None, sort=None, axis=_names_axis(points, "label")), color=_staying_colour("stays")
@@ -286,10 +291,10 @@ def ranking_chart(points: Values, title: str) -> Drawn:
 
 
 def difference_chart(differences: Values) -> Drawn:
-    """Differences with their intervals, as a share of A's mean, around zero.
+    """Return a chart of differences between A and B with their intervals, relative to the mean of A, around zero.
 
     Args:
-        differences: `what`, `mean`, `low`, `high` (shares), `verdict`.
+        differences: rows with `what`, `mean`, `low`, `high` (fractions of A's mean), `verdict`.
     """
     colour = alt.Color(
         "verdict:N",
@@ -309,7 +314,7 @@ def difference_chart(differences: Values) -> Drawn:
 
 
 def _names_axis(values: Values, field: str) -> alt.Axis:
-    """Return an axis of names with room for the longest one in a wide font: a reader's is not the one measured here."""
+    """Return an axis of names with room for the longest name in a wide font, since the reader's font is unknown."""
     longest = max((len(str(each[field])) for each in values), default=0)
     return alt.Axis(labelLimit=_WIDEST_NAME, minExtent=min(_WIDEST_NAME, longest * _WIDEST_LETTER))
 
@@ -320,13 +325,13 @@ _WIDEST_LETTER: Final = 7.5
 
 
 def _staying_colour(field: str) -> alt.Color:
-    """Return the colour of what no other point beats, and of the rest."""
+    """Return the colours of points: one for those that no other point beats, one for the rest."""
     scale = alt.Scale(domain=[True, False], range=["#d95f02", "#888888"])
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=None)
 
 
 def _lines(title: str) -> list[str]:
-    """Return a path too long for a phone in two lines: what it is of, and what is set."""
+    """Split a path that is too long for a phone into two lines: the element, and the name of its setting."""
     place, slash, name = title.rpartition("/")
     return [f"{place}/", name] if slash and len(title) > _LONGEST_LINE else [title]
 
@@ -351,12 +356,12 @@ def picture(
     *,
     height: int = HEIGHT,
 ) -> Picture:
-    """Return the picture of a chart; it is drawn when it is needed, in the form that is needed."""
+    """Return the picture of a chart; `chart` is called each time the picture is rendered."""
     return Picture(title, caption, chart, height)
 
 
 def chart_config(width: int, ink: str) -> dict[str, Any]:
-    """Return how every chart looks: fonts, axes and legend, in the colour `ink`."""
+    """Return the Vega configuration of every chart: fonts, axes and legend, in the colour `ink`."""
     legend = {"orient": "bottom", "direction": "horizontal", "title": None, "labelFontSize": 12}
     axis = {
         "labelColor": ink,
@@ -399,7 +404,9 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
 
 
 def _scalable(svg: str, title: str) -> str:
-    """Let the page size it, and name it for readers who do not see it."""
+    """Return an SVG without a fixed size, which the page scales, with an accessible label and unique clip-path
+    names.
+    """
     opening = re.match(r"<svg[^>]*>", svg)
     assert opening is not None
     width = re.search(r'\bwidth="([\d.]+)"', opening[0])

@@ -1,4 +1,4 @@
-"""The tables of a simulated cluster: the masters of its replicated queues, and the rules that it must keep."""
+"""The tables of a simulated replication cluster: the masters of its replicated queues, and its checked rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qsctl.report.words import count_text, duration_text
 
 
 def cluster_tables(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVerdict]) -> list[PageTable]:
-    """Return both; none for a run of another model."""
+    """Return the tables of masters and of rules; an empty list for a run of another model."""
     tables = []
     if queues:
         rows = [

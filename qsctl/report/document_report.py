@@ -1,4 +1,4 @@
-"""Reports of what `qsctl compare -o json` and `qsctl size -o json` print."""
+"""Report pages from the JSON output of `qsctl compare` and `qsctl size`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])|; (?=B is better)")
 
 
 def document_page(file: Location) -> Page:
-    """Return the page of a comparison's or a sizing's JSON.
+    """Return the page of a file with the JSON of a comparison or a sizing.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is neither.
+        NotFound: the file does not exist.
+        InvalidInput: the file is not such a document.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
@@ -160,7 +160,7 @@ def _evidence(each: dict[str, Any]) -> str:
 
 
 def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[str]) -> list[Picture]:
-    """Return a picture a target: a curve over one varied setting, a map over two."""
+    """Return a chart for each target: a curve over one varied setting, a heat map over two; none over more."""
     if len(paths) not in {1, 2}:
         return []
     pictures = []

@@ -1,7 +1,8 @@
-"""The part of a run's report that an integration engine has: its routes, and where messages wait hour by hour.
+"""The parts of a run's report specific to an integration engine: its routes, and the messages that wait over time.
 
-Decides: what waits at a thread. It is what came to its queues and has not left them, at the end of each window of time;
-a post-translation queue is its destination's. Threads at which nothing waits are counted, and not shown.
+Decides the number of messages that wait at a thread: those in its queues at the end of each window of time; a
+post-translation queue belongs to its destination thread. Threads at which on average no message waits are counted, and
+not shown.
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ _THREADS_LISTED: Final = 50
 _BINS_MAX: Final = 24
 _WINDOWS_A_BIN: Final = 10
 _LEAST: Final = 0.005
-"""Messages that wait on average, below which a thread is not shown."""
+"""Mean number of waiting messages below which a thread is not shown."""
 _ROW_PIXELS: Final = 22
 _MOST_ROWS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingThread:
-    """The messages that wait at a thread: on average in each bin of time, and the most at the end of a window."""
+    """The messages that wait at a thread: the mean number in each bin of time, and the largest at the end of a
+    window.
+    """
 
     thread: str
     by_bin: tuple[float, ...]
@@ -48,14 +51,14 @@ class WaitingThread:
 
     @property
     def mean(self) -> float:
-        """Over the whole run."""
+        """Mean number of waiting messages over the whole run."""
         return sum(self.by_bin) / len(self.by_bin)
 
 
 def engine_parts(
     folder: Location, info: RunInfo, options: SparkOptions | None
 ) -> tuple[list[Picture], list[PageTable], list[str]]:
-    """Return the charts, tables and sentences of an engine's run."""
+    """Return the charts, tables and sentences of a run of an integration engine."""
     bin_ns = bin_of(info.horizon_ns)
     waiting: list[WaitingThread] = []
     if info.log_level != "counters":
@@ -77,7 +80,9 @@ def engine_parts(
 
 
 def bin_of(horizon_ns: Nanoseconds) -> Nanoseconds:
-    """Return the length of the bins of a run: an hour, or what makes at most `_BINS_MAX` of them."""
+    """Return the length of a run's bins: an hour where that fits, else a length that yields at most `_BINS_MAX`
+    bins.
+    """
     if 2 * HOUR_NS <= horizon_ns <= _BINS_MAX * HOUR_NS:
         return HOUR_NS
     for length in (SECOND_NS, 5 * SECOND_NS, 15 * SECOND_NS, MINUTE_NS, 5 * MINUTE_NS, 15 * MINUTE_NS, HOUR_NS):
@@ -90,13 +95,13 @@ def bin_of(horizon_ns: Nanoseconds) -> Nanoseconds:
 def waiting_threads(
     windows: Sequence[Mapping[str, int | str]], horizon_ns: Nanoseconds, window_ns: Nanoseconds, bin_ns: Nanoseconds
 ) -> list[WaitingThread]:
-    """Return what waits at each thread, those with most first.
+    """Return the waiting messages of each thread, as means over the replications, by decreasing mean.
 
     Args:
-        windows: of the summary, by client and replication; the mean of the replications is returned.
-        horizon_ns: the length of the run.
-        window_ns: the length of a window.
-        bin_ns: the length of a bin.
+        windows: rows of the summary's table `windows`, by client and replication.
+        horizon_ns: length of the run.
+        window_ns: length of a window.
+        bin_ns: length of a bin.
     """
     count = max(1, -(-horizon_ns // window_ns))
     bins = max(1, -(-horizon_ns // bin_ns))
@@ -122,7 +127,7 @@ def waiting_threads(
 
 
 def _scenario(folder: Location, info: RunInfo) -> Scenario | None:
-    """Return the scenario of a run folder, wherever that is; None where its text is not a scenario of this version."""
+    """Return the scenario of a local or remote run folder; None if this version cannot read it."""
     with tempfile.TemporaryDirectory() as copy:
         path = Path(copy) / SCENARIO_FILE
         path.write_text(checked_text(folder, info, SCENARIO_FILE), encoding="utf-8")
@@ -141,7 +146,7 @@ def _bin_text(at: int, bin_ns: Nanoseconds) -> str:
 
 
 def _short(value: float) -> str:
-    """Return a number of messages for a cell of the map; nothing where hardly any wait."""
+    """Return a number of messages as the label of a cell of the heat map; empty for a number near 0."""
     return "" if value < _LEAST else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 

@@ -1,6 +1,6 @@
-"""The forms that a report is written in, and the files of each.
+"""The formats of reports, and the files of each.
 
-The command line knows the forms, so nothing here is imported that draws before something is drawn.
+The command line imports this module, so libraries that draw are imported only when a report is drawn.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class ReportFormat(StrEnum):
 
 
 def format_of(name: str) -> ReportFormat:
-    """Return the form that a file's name asks for by its ending: a page of HTML where that is unknown."""
+    """Return the format that a file name's suffix denotes; HTML for an unknown suffix."""
     endings = {".md": ReportFormat.MARKDOWN, ".markdown": ReportFormat.MARKDOWN, ".svg": ReportFormat.SVG,
                ".png": ReportFormat.PNG, ".txt": ReportFormat.TEXT}  # fmt: skip
     return endings.get(PurePosixPath(name).suffix.lower(), ReportFormat.HTML)
 
 
 def contents(page: Page, file: Location, form: ReportFormat, text: str) -> dict[Location, bytes]:
-    """Return what to write where: the report itself first.
+    """Return the content of each file of a report, the report itself first.
 
     Args:
         page: the report.
-        file: where the report goes.
-        form: what it is to be.
+        file: path of the report.
+        form: format of the report.
         text: the report for a terminal.
 
     Raises:
-        NotFound: a picture is asked for, and the page has no chart.
+        NotFound: the format is a picture, and the page has no chart.
     """
     match form:
         case ReportFormat.HTML:
@@ -72,10 +72,10 @@ def contents(page: Page, file: Location, form: ReportFormat, text: str) -> dict[
 
 
 def write_report(files: dict[Location, bytes]) -> int:
-    """Write the files of a report, and return their size in bytes.
+    """Write the files of a report, and return their total size in bytes.
 
     Raises:
-        InvalidInput: one cannot be written there.
+        InvalidInput: a file cannot be written.
     """
     for file, content in files.items():
         try:

@@ -1,4 +1,4 @@
-"""One self-contained HTML file out of a page: no script, no font, no picture that would have to be fetched."""
+"""Rendering of a page as a self-contained HTML file, which refers to no external script, font or picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.report.page import Page
 
 
 def page_html(page: Page) -> str:
-    """Return the page as HTML; every text in it is escaped, the drawings are our own."""
+    """Return a page as HTML, with every text escaped and the charts embedded as SVG."""
     environment = Environment(
         loader=PackageLoader("qsctl.report", ""),
         autoescape=select_autoescape(default=True, default_for_string=True, enabled_extensions=("j2", "html")),
@@ -27,5 +27,5 @@ def page_html(page: Page) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Return a text, escaped, with text in backticks as code."""
+    """Escape a text for HTML, and mark text in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

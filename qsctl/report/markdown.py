@@ -1,4 +1,4 @@
-"""A page as Markdown, for a merge request or a wiki: tables as they are, charts as files beside it."""
+"""Rendering of a page as Markdown, for a merge request or a wiki; charts are separate files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qsctl.report.page import Page, PageTable
 
 
 def picture_names(page: Page, stem: str) -> list[str]:
-    """Return the name of each chart's file, after that of the page."""
+    """Return the file name of each chart, which begins with the stem of the page's name."""
     titles = (re.sub(r"[^a-z0-9]+", "-", each.title.casefold()).strip("-") for each in page.pictures)
     return [f"{stem}-{number}-{title}.svg" for number, title in enumerate(titles, 1)]
 
@@ -19,7 +19,7 @@ def page_markdown(page: Page, pictures: Sequence[str]) -> str:
 
     Args:
         page: the report.
-        pictures: where the file of each chart is, seen from the page.
+        pictures: path of each chart's file, relative to the page.
     """
     return "\n".join(_lines(page, pictures)).rstrip() + "\n"
 
@@ -60,7 +60,7 @@ def _rows(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: froze
 
 
 def _fenced(text: str, language: str) -> Iterator[str]:
-    """Return a block of text in a fence that is longer than any in it."""
+    """Yield the lines of a fenced code block, with a fence longer than any in the text."""
     longest = max((len(found) for found in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     yield from (f"{fence}{language}", text.rstrip("\n"), fence)
@@ -71,5 +71,5 @@ def _cell(text: object) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text in which nothing means anything to Markdown: names come from scenarios and peers."""
+    """Escape a text for Markdown, since names come from scenarios and peers."""
     return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""The content of a report's page, on any subject; `html.py` makes the file of it."""
+"""The content of a report page on any subject; `html.py` renders it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qsctl.report.charts import Picture
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: headings, rows of text, and which columns are numbers."""
+    """A table of a page: headings, rows of text, and the indexes of the columns that hold numbers."""
 
     title: str
     headings: Sequence[str]
@@ -21,7 +21,9 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report: the verdict first, then what it rests on, then what was asked and how to ask it again."""
+    """A report page: the verdict, the charts and tables, then the facts, the configuration and the command to reproduce
+    it.
+    """
 
     title: str
     subtitle: str

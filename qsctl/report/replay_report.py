@@ -1,4 +1,4 @@
-"""The additional parts of a replay's page: then and now side by side, and each difference where nothing was changed."""
+"""The additional parts of a replay's page: recording and replay side by side, and unexpected differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES_SHOWN: Final = 100
 
 
 def replay_sentences(folder: Location, info: RunInfo) -> list[str]:
-    """Return the statements of a replay about its recording; none where the run is not a replay."""
+    """Return the sentences that compare a replay with its recording; empty if the run is not a replay."""
     difference = difference_in(folder, info)
     if difference is None:
         return []
@@ -34,7 +34,7 @@ def replay_sentences(folder: Location, info: RunInfo) -> list[str]:
 
 
 def replay_tables(folder: Location, info: RunInfo) -> list[PageTable]:
-    """Return the table of then and now, and one of the differences; nothing where the run is not a replay."""
+    """Return the tables of the comparison and of the differences; empty if the run is not a replay."""
     difference = difference_in(folder, info)
     if difference is None:
         return []

@@ -1,7 +1,8 @@
-"""The routes of a site, drawn: on the left threads that messages come in by, on the right those that they leave by.
+"""A picture of a site's routes: source threads on the left, destination threads on the right.
 
-Decides: the layout. Threads of a process are together; on the right they are in the order of what feeds them, so that
-few lines cross. The width of a line is its rate, on a scale of powers of ten; a thread shows its rate, and what waits.
+Decides the layout. Sources are grouped by process; destinations are ordered by the sources that feed them, so that few
+lines cross. The width of a line is its rate, on a logarithmic scale; a thread is labelled with its rate and its number
+of waiting messages.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _DECADES: Final = 5
 def route_picture(
     flows: Sequence[SiteFlow], depths: Mapping[str, float] | None = None, links_max: int = _LINKS_SHOWN
 ) -> Picture:
-    """Return the drawing of a site's routes.
+    """Return the picture of a site's routes.
 
     Args:
-        flows: which thread feeds which.
-        depths: messages that wait at a thread, on average; None: nothing was simulated.
-        links_max: links that are drawn: those with the highest rates.
+        flows: the rates between threads.
+        depths: mean number of waiting messages by thread; None without a simulation.
+        links_max: number of links that are drawn, by decreasing rate.
     """
     links = _links(flows)
     shown = dict(sorted(links.items(), key=lambda each: -each[1])[:links_max])
@@ -56,7 +57,7 @@ def _links(flows: Sequence[SiteFlow]) -> dict[tuple[str, str], float]:
 def _placed(
     flows: Sequence[SiteFlow], links: Mapping[tuple[str, str], float], depths: Mapping[str, float]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
-    """Return the threads and the lines with their places, and the number of rows."""
+    """Return the threads and the lines with their coordinates, and the number of rows."""
     process = {each.source: each.process for each in flows} | {
         each.destination: each.destination_process for each in flows
     }
@@ -112,7 +113,7 @@ def _label(name: str, rate: float, depth: float | None) -> str:
 
 
 def rate_text(per_s: float) -> str:
-    """Return a rate for people: by the second, the minute or the hour."""
+    """Format a rate per second, minute or hour, whichever is readable."""
     for seconds, unit in ((1, "s"), (60, "min"), (3600, "h")):
         if per_s * seconds >= 1 or unit == "h":
             return f"{per_s * seconds:.3g}/{unit}"

@@ -1,4 +1,4 @@
-"""The charts of one run: how its queues filled, how long messages waited, how many came through and were lost."""
+"""The charts of one run: depth of queues, waiting times, throughput, and losses."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def run_pictures(
     """Return the charts of a run.
 
     Args:
-        folder: of the run.
-        info: what it was.
-        by_queue: its figures, all clients together.
-        by_client: those of each client.
-        alone: those of one client over time; None where there is no message log.
-        worst: that client.
+        folder: the run folder.
+        info: the run's description.
+        by_queue: figures by queue, over all clients.
+        by_client: figures by client.
+        alone: figures of one client over time; None without a message log.
+        worst: name of that client.
     """
     pictures = []
     horizon_s = info.horizon_ns / SECOND_NS
@@ -65,12 +65,12 @@ def run_pictures(
 
 
 def is_of_service(info: RunInfo) -> bool:
-    """Return whether the queues are those of a queuing service, and not of a broker's clients."""
+    """Return whether the queues belong to a queuing service, rather than to a broker's clients."""
     return bool(info.recording) or info.model in {Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY}
 
 
 def _discards(info: RunInfo, everyone: str) -> tuple[str, str]:
-    """Return the title and the caption of the chart of what a queue did not accept, or let go of for want of room."""
+    """Return the title and the caption of the chart of messages that a queue refused or discarded for lack of space."""
     if is_of_service(info):
         return "Refused samples", "Samples a second that were not accepted."
     return "Congestion discards", f"Messages discarded a second from full queues{everyone}."
@@ -113,7 +113,7 @@ def _depth_picture(info: RunInfo, alone: RunSummary, by_client: RunSummary, wors
 
 
 def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
-    """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
+    """Return the share of delivered messages that waited longer than a time, for each queue, from its histogram."""
     histograms: dict[str, dict[int, int]] = {}
     for row in counters_of(folder, info).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
         histogram = histograms.setdefault(row["queue"], {})
@@ -133,7 +133,7 @@ def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
 
 
 def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, Any]]:
-    """Return a rate in every window, also in those in which nothing happened; the mean of the replications."""
+    """Return the rate in every window, including empty ones, as the mean of the replications."""
     sums: dict[tuple[str, int], int] = {}
     for row in windows:
         place = (row["queue"], row["window_start_ns"])

@@ -1,4 +1,4 @@
-"""The report of one run: what was lost and when, how long messages waited, how the queues filled."""
+"""The report page of one run: losses and their time, waiting times, and the depth of queues."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ _MOST_ROWS: Final = 1_000_000
 
 
 def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
-    """Return the page of a run folder.
+    """Return the report page of a run.
 
     Args:
-        folder: of the run.
-        options: of Spark; None: its figures are computed in this process, unless the run is too long (`summary.job`).
+        folder: the run folder.
+        options: settings of Spark; None: the figures are computed in this process if the run is short enough
+            (`summary.job`).
 
     Raises:
         NotFound: the folder is not a run.
         Damaged: a file of it is missing, was changed, or does not belong to it.
-        Unavailable: there is no Java for Spark.
+        Unavailable: Spark is needed, and no Java is installed.
     """
     info = read_run_info(folder)
     window_ns = nice_window(info.horizon_ns * max(1, len(info.done) // _REPLICATIONS_APART))
@@ -123,7 +124,7 @@ def nice_window(horizon_ns: Nanoseconds) -> Nanoseconds:
 
 
 def worst_client(queues: Sequence[QueueFigures]) -> str | None:
-    """Return the client that lost the most, or else whose queue came nearest to its limit."""
+    """Return the client that lost the most; without losses, the one whose queue came nearest to its limit."""
 
     def badness(figures: QueueFigures) -> tuple[int, float]:
         mark, limit = figures.high_water_mark_work_units or 0, figures.max_depth_work_units or 0
@@ -133,7 +134,7 @@ def worst_client(queues: Sequence[QueueFigures]) -> str | None:
 
 
 def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[str]:
-    """Return what an operator wants to know first, in words."""
+    """Return the main findings on a run as sentences for an operator."""
     sentences = [
         f"The cluster broke {each.rule}, {each.meaning}: {each.first}." for each in by_queue.verdicts if each.violations
     ]
@@ -200,12 +201,12 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
 
 
 def is_of_world(info: RunInfo) -> bool:
-    """Return whether the run is a simulated cluster, whose refused writes were answered."""
+    """Return whether the run is a simulated replication cluster, which answers the writes that it refuses."""
     return info.model == Model.WORLD
 
 
 def _lost(info: RunInfo, figures: QueueFigures) -> float:
-    """Return the part of a queue's messages that were lost; a write that a cluster refused is not one of them."""
+    """Return the fraction of a queue's messages that were lost; writes that a cluster refused do not count."""
     if not is_of_world(info):
         return figures.loss_ratio
     lost = figures.lost_messages - figures.discarded_messages
@@ -214,7 +215,7 @@ def _lost(info: RunInfo, figures: QueueFigures) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """A queue that grows: messages that were not done at half of the observation, and at its end."""
+    """A growing queue: its unfinished messages at half of the observation, and at the end."""
 
     queue: str
     half: float
@@ -222,17 +223,18 @@ class Growing:
 
 
 _GROWTH: Final = 1.15
-"""Times that each quarter's backlog exceeds that of the quarter before, in a queue that grows."""
+"""Least ratio of each quarter's mean backlog to that of the previous quarter, in a queue that grows."""
 _BEHIND: Final = 0.02
-"""Part of what came in the second half that is added to the backlog by then."""
+"""Fraction of the second half's arrivals that must at least be added to the backlog, in a queue that grows."""
 _FEW: Final = 20
 
 
 def growing_queues(info: RunInfo, by_queue: RunSummary) -> list[Growing]:
-    """Return the queues in which more comes than leaves all the time, of the mean replication.
+    """Return the queues whose backlog grows throughout the run, in the mean of the replications.
 
-    The backlog is what came and has no fate yet. It grows where its mean is larger from quarter to quarter of the run,
-    and the second half leaves a clear part of what came in it. Without a message log there are no windows to see it in.
+    The backlog is the number of messages that arrived and have no outcome yet. It grows if its mean rises from each
+    quarter of the run to the next, and the second half adds a clear fraction of its arrivals. Without a message log,
+    which has the windows of time, the result is empty.
     """
     windows = by_queue.tables.get("windows", ())
     if not windows:
@@ -274,7 +276,7 @@ def _clients(number: int) -> str:
 
 
 def _waits(figures: QueueFigures) -> str:
-    """Return how long the messages of a queue wait, in words; no half of them that waits "0 ns or less"."""
+    """Return the waiting time of a queue's messages as text, without a median where half of them do not wait."""
     if not figures.wait_p99_ns:
         return f"99 of 100 messages do not wait, the longest waits {duration_text(figures.wait_max_ns)}"
     rare = f"one in a hundred waits longer than {duration_text(figures.wait_p99_ns)}"
@@ -290,7 +292,7 @@ _QUEUE_HEADINGS: Final = (
     "longest", "done p50", "done p99", "unfinished",
 )  # fmt: skip
 _ONLY_WHERE_THERE_ARE_SOME: Final = frozenset({3, 4, 7, 8, 15, 16, 17})
-"""Columns of what most runs have none of: a table that has them all is wider than most windows."""
+"""Columns that are shown only if they have a value: a table with all of them is wider than most windows."""
 
 
 def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> PageTable:
@@ -345,7 +347,7 @@ _REASONS_OF_A_SERVICE: Final = {
 
 
 def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[PageTable]:
-    """Return the events by kind; no table where nothing happened."""
+    """Return the table of events by kind; an empty list if no event occurred."""
     if not happenings:
         return []
     rows = [
@@ -361,7 +363,7 @@ def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[Pa
 
 
 def loss_tables(info: RunInfo, queues: Sequence[QueueFigures]) -> list[PageTable]:
-    """Return the lost messages by cause; no table where none was lost, or where all were by one cause."""
+    """Return the table of lost messages by cause; an empty list if fewer than two causes occurred."""
     lost = [each for each in queues if _lost(info, each)]
     causes = [outcome for outcome in LOSSES if any(getattr(each, column_of(outcome)) for each in lost)]
     if len(causes) < 2:
@@ -385,7 +387,7 @@ _CONNECTION_HEADINGS: Final = {
 
 
 def connection_tables(by_client: RunSummary) -> list[PageTable]:
-    """Return what happened at the clients, those first that were blocked longest; no table where nothing did."""
+    """Return the table of connection events by client, longest blocked first; an empty list if no event occurred."""
     found = [row for row in by_client.tables.get("connections", ()) if any(row[name] for name in _CONNECTION_HEADINGS)]
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""Texts about the best point of a sweep, or about its front: of `qsctl sweep` and of its report."""
+"""Texts about the best point or the Pareto front of a sweep, for `qsctl sweep` and its report."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ _MOST_LINES: Final = 30
 
 
 def is_separated(selection: Selection) -> bool:
-    """Return whether one point alone was shown to be the best, of several."""
+    """Return whether exactly one of several points is shown to be the best."""
     return len(selection.criteria) == 1 and len(selection.staying) == 1 < len(selection.ranked)
 
 
 def selection_text(selection: Selection) -> str:
-    """Return what was shown: the best point, or those that may be it; the points that may be on the front."""
+    """Return the result as text: the point that is best, the points that may be, or the points that may be on the
+    front.
+    """
     first, *more = selection_lines(selection)
     return "\n".join([first, *(f"  {line}" for line in more)])
 
 
 def selection_lines(selection: Selection) -> list[str]:
-    """Return what was shown as a paragraph; of a front with a line for each point that may be on it."""
+    """Return the result as a paragraph; for a front, a further line for each point that may be on it."""
     names = ", ".join(str(each) for each in selection.criteria)
     left = f" Left out, with too few replications that have it: {len(selection.left_out)}." * bool(selection.left_out)
     if len(selection.criteria) == 1:
@@ -44,7 +46,7 @@ def selection_lines(selection: Selection) -> list[str]:
 
 
 def means_text(selection: Selection, ranked: Ranked) -> str:
-    """Return a point's mean of each criterion."""
+    """Return a point's mean of each criterion, as text."""
     pairs = zip(selection.criteria, ranked.means, strict=True)
     return ", ".join(f"{criterion} {measure_text(criterion.measure, mean)}" for criterion, mean in pairs)
 
@@ -73,7 +75,7 @@ def _named(stay: tuple[Ranked, ...]) -> str:
 
 
 def _by_text(selection: Selection) -> str:
-    """Return the bound of a difference; that of two shares is in percentage points."""
+    """Return the bound on how much worse a point may be; for shares in percentage points."""
     measure, bound = selection.criteria[0].measure, selection.worse_at_most
     return measure_text(measure, bound).replace(" %", " percentage points")
 

@@ -1,4 +1,4 @@
-"""The charts of a page as one picture, SVG or PNG: the verdict above, one chart below the other."""
+"""The charts of a page as one SVG or PNG picture: the verdict at the top, the charts below each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page_svg(page: Page) -> str:
 
 
 def page_png(page: Page) -> bytes:
-    """Return the charts of a page as one PNG, at twice the resolution of a page.
+    """Return the charts of a page as one PNG, at twice the resolution of the SVG.
 
     Raises:
         NotFound: the page has no chart.
@@ -41,7 +41,7 @@ def page_png(page: Page) -> bytes:
 
 
 def picture_svg(picture: Picture) -> str:
-    """Return one chart as an SVG that is read by itself: black on white."""
+    """Return one chart as an SVG for use outside a page: black on white."""
     svg: str = vl_convert.vegalite_to_svg(json.dumps(_finished(_drawn(picture))))
     return svg
 

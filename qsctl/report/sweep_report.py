@@ -1,4 +1,4 @@
-"""The report of a sweep: heat maps over two varied values, curves over one."""
+"""The report page of a sweep: heat maps over two varied settings, curves over one."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
 
 def sweep_page(folder: Location, asked: Sequence[Sequence[Criterion]] = ()) -> Page:
-    """Return the page of a sweep's folder.
+    """Return the report page of a sweep.
 
     Args:
-        folder: of the sweep.
-        asked: the measures of the best points (one), or of the Pareto front (two).
+        folder: the sweep folder.
+        asked: for each selection its criteria: one for the best points, two for a Pareto front.
 
     Raises:
         NotFound: the folder is not a sweep.
-        Damaged: it cannot be read.
+        Damaged: a file of the sweep cannot be read.
         UsageError: no point has these measures.
     """
     document = read_sweep(folder)
@@ -88,13 +88,13 @@ def _has_messages(figures: Figures) -> bool:
 
 
 def _verdict(measures: list[PointMeasure], points: int, seen: int, lossless: list[str]) -> list[str]:
-    """Return what the sweep shows, in words.
+    """Return the main findings on a sweep as sentences.
 
     Args:
-        measures: of all points.
+        measures: the measures of all points.
         points: number of points.
-        seen: number of those at which a message was observed.
-        lossless: those of them that lost none.
+        seen: number of points at which a message was observed.
+        lossless: texts of the points that lost no message.
     """
     sentences = []
     if seen < points:
@@ -122,7 +122,9 @@ def _verdict(measures: list[PointMeasure], points: int, seen: int, lossless: lis
 
 
 def _shown(runs: int) -> str:
-    """Return what runs without a loss show: an upper bound of the part of runs that lose (the rule of three)."""
+    """Return the conclusion from a number of runs without loss: an upper bound on the share of lossy runs (rule of
+    three).
+    """
     if runs < 1:
         return ""
     part = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / runs)
@@ -130,7 +132,7 @@ def _shown(runs: int) -> str:
 
 
 def _selected(selection: Selection, results: Sequence[PointResult]) -> Picture:
-    """Return the picture of the points that may be the best, or on the front, among the others."""
+    """Return the picture of a selection: the points that may be best, or on the front, among all points."""
     titles = [_axis_title(each) for each in selection.criteria]
     names = " and ".join(map(str, selection.criteria))
     if len(selection.criteria) > 1:
@@ -178,7 +180,7 @@ def _shown_means(selection: Selection, means: Sequence[float]) -> list[float]:
 
 
 def _ranking(selection: Selection) -> PageTable:
-    """Return the table of all points, and of those that were given up, for which other one."""
+    """Return the table of all points; each eliminated point has the point that is shown to be better."""
     what = "On the front" if len(selection.criteria) > 1 else "The best"
     rows = [
         [
@@ -207,7 +209,7 @@ def points_of(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
 
 
 def _fronts(points: Mapping[str, Sequence[PointResult]], scenario: Scenario | None) -> list[Picture]:
-    """Return the picture of memory against loss, where points differ in both."""
+    """Return the picture of memory against loss; an empty list if the points differ in one of them only."""
     found = [] if scenario is None else memory_and_loss(points, scenario)
     if len({each["x"] for each in found}) < 2 or len({each["y"] for each in found}) < 2:
         return []
@@ -223,8 +225,8 @@ def _fronts(points: Mapping[str, Sequence[PointResult]], scenario: Scenario | No
 def memory_and_loss(points: Mapping[str, Sequence[PointResult]], scenario: Scenario) -> list[dict[str, Any]]:
     """Return each point with its memory and its loss, and whether it is on the Pareto front of the two.
 
-    `x` is the memory that its queues may hold in MiB, `y` its mean share of lost messages; `front`: no other point has
-    less of one and no more of the other.
+    `x` is the memory that its queues may use, in MiB; `y` is its mean share of lost messages; `front` is True if no
+    other point is at least as good in both.
     """
     rows: list[dict[str, Any]] = []
     for results in points.values():
@@ -247,7 +249,7 @@ def memory_and_loss(points: Mapping[str, Sequence[PointResult]], scenario: Scena
 
 
 def _label(point: Point) -> str:
-    """Return a point's values alone."""
+    """Return the values of a point, without the names of the settings."""
     return ", ".join(value for _, value in point.values)
 
 
@@ -288,7 +290,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
 
 
 def _heat_maps(name: str, mine: list[PointMeasure], axes: list[str]) -> list[Picture]:
-    """Return one map a queue over the first two axes; over further axes the worst is shown."""
+    """Return a heat map for each queue over the first two settings, with the worst value over any further settings."""
     pictures = []
     for queue in dict.fromkeys(each.queue for each in mine):
         cells: dict[tuple[str, str], dict[str, Any]] = {}
@@ -328,7 +330,7 @@ def _table(measures: list[PointMeasure], axes: list[str]) -> PageTable:
 
 
 def _with_interval(each: PointMeasure) -> str:
-    """Return the mean with the half width of its interval."""
+    """Return a measure's mean with the half width of its confidence interval, as text."""
     mean = measure_text(each.measure, each.interval.mean)
     if not math.isfinite(each.interval.half_width):
         return mean

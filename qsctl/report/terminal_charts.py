@@ -1,7 +1,6 @@
-"""Charts for a terminal: the lines of a chart, one below the other, each with its own name.
+"""Line charts for a terminal: each line of a chart drawn separately, with its name, since colours are not used.
 
-Decides: which charts become lines. Those of lines do; maps and intervals have their figures in the page's tables. There
-is no colour: series that a page distinguishes by colour are drawn separately here.
+Only line charts are drawn; the figures of heat maps and intervals are in the page's tables.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class Curve:
     xs: Sequence[float]
     ys: Sequence[float]
     values: Sequence[str] = ()
-    """Texts of 0, 1, 2, … on an axis without numbers."""
+    """The texts of the positions 0, 1, 2, … if the x axis has categories instead of numbers; else empty."""
 
 
 def chart_lines(picture: Picture, width: int, *, is_unicode: bool) -> list[str]:
-    """Return a chart as lines of text, none wider than `width`; none where it is not a chart of lines."""
+    """Return a chart as lines of text of at most `width` columns; an empty list if it is not a line chart."""
     spec = picture.chart().to_dict()
     lines: list[str] = []
     for part in spec.get("vconcat", [spec]):
@@ -63,13 +62,13 @@ def _curves(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) ->
 
 
 def _ordinal(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) -> list[str] | None:
-    """Return the values of an axis that has no numbers, in their order."""
+    """Return the categories of an x axis in their order; None if it has numbers."""
     x = encoding["x"]["field"]
     return list(dict.fromkeys(str(each[x]) for each in values)) if encoding["x"]["type"] == "ordinal" else None
 
 
 def _places(encoding: Mapping[str, Any], curve: Curve) -> str:
-    """Return the texts of the numbers on an axis without numbers."""
+    """Return the legend of an x axis with categories: the text of each position; empty if it has numbers."""
     if encoding["x"]["type"] != "ordinal":
         return ""
     return f" ({', '.join(f'{place}: {value}' for place, value in enumerate(curve.values))})"

@@ -1,4 +1,4 @@
-"""A page as text for a terminal: the verdict, the charts, and the tables."""
+"""Rendering of a page as text for a terminal: the verdict, the charts, and the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_PROSE: Final = 24
 
 
 def page_lines(page: Page, width: int, *, is_unicode: bool) -> Iterator[str]:
-    """Return the lines of a page; only those of tables may be wider than `width`."""
+    """Yield the lines of a page; only lines of tables may be wider than `width`."""
     yield from (page.title, page.subtitle, "")
     for sentence in (*page.verdict, *page.notes):
         yield from textwrap.wrap(sentence, width)
@@ -53,7 +53,7 @@ def _table(table: PageTable, width: int, *, is_unicode: bool) -> Iterator[str]:
 def _folded(
     cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int], *, is_heading: bool = False
 ) -> Iterator[str]:
-    """Return the lines of a row; headings of fewer lines than others are placed on the rule."""
+    """Yield the lines of a table's row; a heading with fewer lines than others is aligned at the bottom."""
     folded = [
         textwrap.wrap(cell, max(1, size)) if is_heading or cell_len(cell) > size else [cell]
         for cell, size in zip(cells, widths, strict=True)

@@ -1,4 +1,4 @@
-"""Figures as text, the same in every report."""
+"""Formatting of durations, counts, rates and other measures, the same in every report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 
 
 def duration_text(duration_ns: float | None) -> str:
-    """Return a duration to three or four digits."""
+    """Format a duration with three or four digits and its unit."""
     if duration_ns is None:
         return "–"
     if math.isinf(duration_ns):
@@ -21,29 +21,29 @@ def duration_text(duration_ns: float | None) -> str:
 
 
 def count_text(count: float | None) -> str:
-    """Return a count with thousands apart."""
+    """Format a count with separators between thousands."""
     if count is None:
         return "–"
     return f"{count:,.0f}" if float(count).is_integer() or abs(count) >= 1000 else f"{count:,.4g}"
 
 
 def utc_text(at_ns: Nanoseconds) -> str:
-    """Return a Unix time as a date and time of day, to the second."""
+    """Format a Unix time as a UTC date and time, to the second."""
     return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def replications_text(count: int) -> str:
-    """Return a number of replications."""
+    """Format a number of replications."""
     return "1 replication" if count == 1 else f"{count} replications"
 
 
 def percent_text(ratio: float) -> str:
-    """Return a ratio in percent."""
+    """Format a ratio in percent."""
     return f"{100 * ratio:.3g} %"
 
 
 def measure_text(measure: str, value: float | None) -> str:
-    """Return a measure's value in its unit."""
+    """Format the value of a measure in the measure's unit."""
     if value is None:
         return "–"
     if measure.startswith("time_") or measure.endswith("_ns"):
@@ -65,7 +65,7 @@ MEASURE_WORDS = {
 
 
 def listed(words: list[str], most: int = 4) -> str:
-    """Words joined as in a sentence."""
+    """Join words as in a sentence; at most `most` of them, then the number of the others."""
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,4 +1,6 @@
-"""The tables of a simulated broker's queue: how full it was, what was done twice, and how busy its consumers were."""
+"""The tables of a simulated broker's queue: its depth, messages processed twice, and the utilization of its
+consumers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from qsctl.report.words import count_text, duration_text
 
 
 def worked_tables(queues: Sequence[WorkedQueue], workers: Sequence[QueueWorker]) -> list[PageTable]:
-    """Return both; none for a run of another model."""
+    """Return the tables of queues and of consumers; an empty list for a run of another model."""
     if not queues:
         return []
     rows = [
