@@ -1,4 +1,4 @@
-"""The view "About": how the page is served, and which requests were refused; also the list of views."""
+"""The view "About": the server's address, counters of refused requests, and the list of the page's views."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ VIEW = PageView("about", "About")
 
 
 def routes(context: WebContext, views: Sequence[PageView]) -> list[BaseRoute]:
-    """Return the routes.
+    """Return the routes of the view.
 
     Args:
-        context: has the counters.
-        views: those that the page has, in the order of its navigation.
+        context: the server's state, with the counters.
+        views: the views of the page, in the order of its navigation.
     """
 
     async def about(_request: Request) -> Response:

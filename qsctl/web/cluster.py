@@ -1,4 +1,6 @@
-"""The view "Cluster": the replicas of replicated queues as their services report them, and who does not answer."""
+"""The view "Cluster": the replicas of replicated queues as their services report them, and the services without a
+reply.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ ROWS_MAX = 1_000
 
 
 def view(context: WebContext) -> PageView | None:
-    """Return the view where a service is reached over DDS: an embedded one has no cluster."""
+    """Return the view if the service is reached over DDS, else None, since an embedded service has no cluster."""
     return PageView("cluster", "Cluster") if context.desk is not None and context.desk.is_remote else None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the route, where there is a service."""
+    """Return the route of the view; none without a service."""
     desk = context.desk
     feed = next((each for each in context.feeds if each.name == "service"), None)
     if desk is None or feed is None:

@@ -1,4 +1,4 @@
-"""`qsctl web`: queues in a browser on this machine."""
+"""The command `qsctl web`, which serves a page with queues to browsers on this machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ServedPage(DeclaredResult):
     allow_changes: Annotated[bool, "whether commands that change queues may be run from the page"]
 
     def blocks(self) -> list[Block]:
-        """Return the address, and how to end."""
+        """Return the address, whether the page may change queues, and the key that ends the command."""
         rule = "It may change queues." if self.allow_changes else "It changes nothing."
         return [
             TextBlock(f"The page is at {self.address}"),

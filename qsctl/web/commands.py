@@ -1,8 +1,8 @@
-"""Commands that the page runs: requeue, move, flush; only where the page may change queues.
+"""Commands that change queues from the page: requeue, move, flush; refused unless `--allow-changes` is given.
 
-Decides: what is run. The page sends fields, the server makes the command line of them, and shows it with what it would
-hit. To run it, the page sends the fields with the line that was shown: the line is made again, and must be the same. It
-runs as a process, without a shell, exactly as it is shown: a person who copies it runs the same.
+Decides which command line is run. The page sends fields; the server builds the command line from them and returns it
+with the output of a dry run. To run it, the page sends the fields with the line that was shown: the line is built again
+and must be equal. It runs as a process without a shell, so that a user who copies the line runs the same command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OUTPUT_CHARACTERS: Final = 65_536
 
 
 class CommandFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of a command, as the page sends them."""
+    """The fields of a command, sent by the page."""
 
     action: Literal["flush", "move", "requeue"]
     queue: str
@@ -38,16 +38,16 @@ class CommandFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Literal["", "LIFESPAN", "MAX_RETRIES"] = ""
     limit: int = 0
     line: str = ""
-    """The line that was shown; empty: it is to be shown."""
+    """The command line that the user confirmed; empty in the request for a dry run."""
 
 
 def view(_context: WebContext) -> PageView | None:
-    """Return None: commands belong to the page of a queue."""
+    """Return None: the page of a queue shows the commands, so they have no view of their own."""
     return None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the routes, where there is a service."""
+    """Return the routes of the dry run and the run; none without a service."""
     desk = context.desk
     if desk is None:
         return []
@@ -79,11 +79,11 @@ def routes(context: WebContext) -> list[BaseRoute]:
 
 
 async def _fields_of(request: Request, context: WebContext) -> CommandFields:
-    """Return the fields of a request.
+    """Parse the fields of a command from a request.
 
     Raises:
-        Refused: the page may change nothing.
-        UsageError: they are not those of a command.
+        Refused: the server was started without `--allow-changes`.
+        UsageError: the body is not a command.
     """
     if not context.allow_changes:
         context.refused["changes"] += 1
@@ -95,10 +95,10 @@ async def _fields_of(request: Request, context: WebContext) -> CommandFields:
 
 
 def words_of(fields: CommandFields, desk: ServiceDesk) -> list[str]:
-    """Return the words of the command line, without the program.
+    """Return the arguments of the command line, without the program.
 
     Raises:
-        UsageError: a queue is not named, a name would be read as an option, or the selector is wrong.
+        UsageError: a queue is not named, a name would be parsed as an option, or the selector is invalid.
     """
     for what, name in (("queue", fields.queue), ("queue to move to", fields.to), ("queue of --from", fields.came_from)):
         if name.startswith("-") or any(not character.isprintable() for character in name):
@@ -122,12 +122,12 @@ def words_of(fields: CommandFields, desk: ServiceDesk) -> list[str]:
 
 
 def line_of(words: list[str]) -> str:
-    """Return the command line as a shell reads it."""
+    """Return the arguments as a command line, quoted for a shell."""
     return shlex.join(["qsctl", *words])
 
 
 async def _run(words: list[str]) -> dict[str, Any]:
-    """Run the command and return its exit status, and what it printed."""
+    """Run the command; return its exit status and its output."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
     done = await anyio.run_process(
         [sys.executable, "-m", "qsctl", *words], stdin=subprocess.DEVNULL, check=False, env=environment

@@ -1,4 +1,4 @@
-"""State that the parts of the page share: sources, counters, the end of the server, options of the command."""
+"""State that the parts of the page share: sources, counters, the shutdown of the server, options of the command."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ STREAMS_MAX: Final = 32
 
 
 class PageView(NamedTuple):
-    """A view of the page: the name that the address and the module in `static` have, and its title."""
+    """A view of the page: its name in the address and in `static`, and its title."""
 
     name: str
     title: str
 
 
 class AskedSources(NamedTuple):
-    """Files of the command line that the view "What if" lists beside ready scenarios and presets."""
+    """Files of the command line that the view "What if" lists with the built-in scenarios and presets."""
 
     scenarios: tuple[Path, ...] = ()
     profiles: tuple[str, ...] = ()
-    """Files of client profiles, as `--client-profile` has them."""
+    """Files of client profiles, in the syntax of `--client-profile`."""
     recordings: tuple[str, ...] = ()
     """Run folders of recordings."""
 
@@ -43,25 +43,25 @@ class WebContext:
     """The state of one server."""
 
     feeds: tuple[PolledSource, ...] = ()
-    """The sources that are looked at, in the order of the page."""
+    """The polled sources, in the order of the page."""
     desk: ServiceDesk | None = None
-    """Of the source `service`: how the service is asked."""
+    """Access to the service of the source `service`; None without one."""
     types: TypeLibrary | None = None
-    """The types by which contents are shown."""
+    """The types with which payloads are decoded for display."""
     run: RunSource | None = None
-    """A run or a recording, which is looked at at any instant."""
+    """A run or a recording, which can be shown at any instant; None without one."""
     netconfig: Path | None = None
-    """The NetConfig of a site."""
+    """The path of a site's NetConfig; None without one."""
     what_if: AskedSources = AskedSources()
     closed: list[Callable[[], None]] = field(default_factory=list)
-    """Called when the server ends, by the parts that keep threads."""
+    """Functions that are called when the server ends, to stop threads."""
     allow_changes: bool = False
     """Whether commands that change queues may be run from the page."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Requests that were refused, and streams that were ended, by their reason."""
+    """Number of refused requests and of ended streams, by reason."""
     answered_count: int = 0
-    """Requests that were let through."""
+    """Number of accepted requests."""
     stream_count: int = 0
-    """Event streams that are open."""
+    """Number of open event streams."""
     ending: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the server ends: streams end with it."""
+    """Set when the server ends, so that streams end."""

@@ -1,7 +1,7 @@
-"""The service that the page asks: how it is opened, who asks at a time, and the words that name it on a command line.
+"""Access to the service that the page queries: how it is opened, mutual exclusion, and its command-line options.
 
-Decides: how long it is held. The state directory of an embedded service is locked while it is open, so it is opened for
-each question; over DDS one connection serves all questions, and is made anew after an error.
+Decides how long the service is held open. The state directory of an embedded service is locked while it is open, so it
+is opened for each query; over DDS one connection serves all queries, and is opened anew after an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ServiceDesk:
     """The service of a page.
 
     Args:
-        options: of the command line.
+        options: the command's options that name the service.
     """
 
     def __init__(self, options: TargetOptions) -> None:
@@ -35,16 +35,16 @@ class ServiceDesk:
 
     @property
     def title(self) -> str:
-        """Return where it is."""
+        """Return the location of the service."""
         return self.options.service if self.is_remote else f"{self.options.service} in {self.options.state_dir}"
 
     @contextmanager
     def open(self) -> Iterator[Administration]:
-        """Yield the service, for one question; one thread at a time may ask.
+        """Yield the opened service for one query; a lock admits one thread at a time.
 
         Raises:
-            NotFound: there is no embedded service yet. To look is no reason to make one.
-            QsctlError: it cannot be opened, or does not answer.
+            NotFound: the embedded service does not exist; a query does not create it.
+            QsctlError: the service cannot be opened, or does not answer.
         """
         if not self.is_remote:
             if not self.options.state_dir.exists():
@@ -69,7 +69,7 @@ class ServiceDesk:
         self._held.close()
 
     def words(self) -> list[str]:
-        """Return the options that name this service on the command line of any command."""
+        """Return the options that name this service on a command line."""
         options = self.options
         words = ["--service", options.service]
         if not self.is_remote:
@@ -85,7 +85,7 @@ class ServiceDesk:
 
 
 async def ask(feed: PolledSource, desk: ServiceDesk, question: Callable[[Administration], _Found]) -> _Found:
-    """Return the answer to a question, asked in a thread when the source is not being looked at."""
+    """Run a query of the service in a thread, while the source is not being polled, and return its result."""
 
     def asked() -> _Found:
         with desk.open() as administration:

@@ -1,7 +1,7 @@
-"""The view "Engine": the threads of a site as a graph of their routes, with what waits at each.
+"""The view "Engine": the graph of a site's threads and routes, with the messages that wait at each thread.
 
-Decides: where a thread is drawn. It is right of those that feed it; threads that feed each other in a circle are placed
-by the order of the file. The graph is of a NetConfig, what waits is the latest look at the engine's database.
+Decides the position of a thread in the drawing: right of the threads that feed it; in a cycle, the order of the file
+decides. The graph is that of a NetConfig; the waiting messages are those of the last poll of the engine's database.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ THREADS_MAX: Final = 150
 
 
 def view(context: WebContext) -> PageView | None:
-    """Return the view where a NetConfig is given."""
+    """Return the view if a NetConfig was given, else None."""
     return PageView("engine", "Engine") if context.netconfig is not None else None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the route, where a NetConfig is given."""
+    """Return the route of the view; none without a NetConfig."""
     path = context.netconfig
     if path is None:
         return []
@@ -49,19 +49,19 @@ def routes(context: WebContext) -> list[BaseRoute]:
 
 
 def _read(path: Path) -> NetConfig:
-    """Return the site as the file has it now."""
+    """Read the site from its file, which may have changed."""
     from qsctl.netconfig.read import read_netconfig
 
     return read_netconfig(path).config
 
 
 def graph_of(config: NetConfig, rows: Sequence[Row], wanted: str) -> dict[str, Any]:
-    """Return the threads with their places and depths, and the links between them.
+    """Return the threads with their positions and depths, and the links between them.
 
     Args:
         config: the site.
         rows: the engine's queues, named `THREAD STATE QUEUE`, with their depths.
-        wanted: part of the names of the threads that are drawn, with their neighbours; empty: all.
+        wanted: part of the names of the threads to draw, with their neighbours; empty: all.
     """
     links = links_of(config)
     names = [each.name for each in config.threads]
@@ -103,7 +103,9 @@ def graph_of(config: NetConfig, rows: Sequence[Row], wanted: str) -> dict[str, A
 
 
 def columns_of(names: Sequence[str], links: Sequence[SiteLink]) -> dict[str, int]:
-    """Return the column of each thread, one right of the rightmost that feeds it; links that lead back do not count."""
+    """Return the column of each thread: one more than the rightmost thread that feeds it, ignoring links that close
+    cycles.
+    """
     following: dict[str, list[str]] = {}
     for link in links:
         if link.source != link.destination:

@@ -1,7 +1,7 @@
-"""Server-sent events: one answer that goes on, an event at a time.
+"""Responses with server-sent events.
 
-Decides: what a slow reader costs. An event is made when the one before it was accepted by the connection; so a reader
-that is slow misses events, and no event is kept for it. One that accepts nothing for a while is disconnected.
+Decides the cost of a slow reader. An event is built only when the connection has accepted the previous one; a slow
+reader thus misses events, and none is buffered for it. A reader that accepts nothing for a while is disconnected.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SLOWEST_S: Final = 20.0
 
 
 class EventStream(Response):
-    """An answer of events, each a JSON document.
+    """A response that streams events, each a JSON document.
 
     Args:
-        events: gives them; None where there is nothing new, so that both ends notice a dead connection.
-        context: counts the streams and bounds them.
+        events: yields the events; None where nothing is new: a keep-alive comment is sent, to detect a dead connection.
+        context: limits and counts the streams.
     """
 
     media_type = "text/event-stream"
@@ -36,7 +36,7 @@ class EventStream(Response):
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the reader leaves, is too slow, or the server ends."""
+        """Send events until the reader disconnects, is too slow, or the server ends."""
         if self._context.stream_count >= STREAMS_MAX:
             self._context.refused["streams"] += 1
             words = {"message": f"{STREAMS_MAX} pages are open already", "remedy": "Close one.", "status": 7}
@@ -72,7 +72,7 @@ class EventStream(Response):
             self._context.stream_count -= 1
 
     async def _pass_on(self, send: Send) -> bool:
-        """Send the events; return whether all of them were accepted."""
+        """Send the events; return whether the reader accepted all of them."""
         async for event in self._events:
             octets = b": still here\n\n" if event is None else b"data: " + msgspec.json.encode(event) + b"\n\n"
             with anyio.move_on_after(_SLOWEST_S) as sending:

@@ -1,7 +1,7 @@
-"""A source of looks for all browsers: polled once an interval, with its history.
+"""A source that is polled once an interval for all browsers, with the history of its figures.
 
-Decides: when it is polled, and what is seen while it cannot be. The source blocks, so each look is made in a thread;
-all state belongs to the event loop. A source that fails keeps its last rows, marked as old, and is asked again.
+Decides when a source is polled, and what is shown while it fails. A poll blocks, so it runs in a thread; all state
+belongs to the event loop. A source that fails keeps its last rows, marked as old, and is polled again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _QUIET_S: Final = 15.0
 
 
 class PolledSource:
-    """A source that is polled.
+    """A polled source of rows.
 
     Args:
-        name: what the address of the page calls it: `service`, `broker`, `engine`.
-        title: where it is, as the user gave it.
-        source: gives the looks.
-        interval_s: the time between two.
+        name: name in the page's address: `service`, `broker` or `engine`.
+        title: location of the source, as the user gave it.
+        source: the source that is polled.
+        interval_s: seconds between two polls.
     """
 
     def __init__(self, name: str, title: str, source: LookSource, interval_s: float) -> None:
@@ -48,14 +48,14 @@ class PolledSource:
         """Held while the source is asked."""
 
     async def poll(self) -> None:
-        """Look at the source until cancelled."""
+        """Poll the source once an interval, until cancelled."""
         while True:
             began = time.monotonic()
             await self.look_once()
             await anyio.sleep(max(0.05, self.interval_s - (time.monotonic() - began)))
 
     async def look_once(self) -> None:
-        """Look at the source, and wake the streams."""
+        """Poll the source once, and wake the streams."""
         try:
             async with self.asking:
                 look = await to_thread.run_sync(self.source.look, abandon_on_cancel=True)
@@ -72,7 +72,7 @@ class PolledSource:
         changed.set()
 
     async def news(self, number: int) -> bool:
-        """Wait for a poll after `number`; return whether there was one before the stream has to send something."""
+        """Wait for a poll after number `number`; return False if the stream must send a keep-alive first."""
         with anyio.move_on_after(_QUIET_S):
             while self.number <= number:
                 await self._changed.wait()
@@ -80,6 +80,6 @@ class PolledSource:
 
 
 def _explained(error: QsctlError) -> str:
-    """Return an error with its remedy, as sentences."""
+    """Return the message of an error and its remedy, as sentences."""
     is_sentence = not error.remedy or error.message.endswith((".", "!", "?"))
     return f"{error.message}{'' if is_sentence else '.'} {error.remedy}".strip()

@@ -1,7 +1,7 @@
-"""The last figures of each row, in rings of a bounded size.
+"""The recent figures of each row, in ring buffers.
 
-Decides: which figures belong to one history. A queue that was deleted and made again under its name is another queue:
-its history begins anew when the name was missing in between, or when a counter that only grows went back.
+Decides which figures belong to one history. A queue that was deleted and created again under its name is another queue:
+its history begins anew if a poll did not list the name, or a counter that only grows has decreased.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROWING: Final = ("redelivered", "dead", "expired", "full", "high_watermark", "l
 
 
 class FigureRing:
-    """The last figures of one row; a gap is NaN."""
+    """A ring buffer of the figures of one row; a gap is NaN."""
 
     def __init__(self, fields: Sequence[str], size: int) -> None:
         self.size = size
@@ -40,19 +40,19 @@ class FigureRing:
                 del values[: -self.size]
 
     def last(self, field: str, count: int) -> list[float | None]:
-        """Return the last points of a figure, oldest first; None in a gap."""
+        """Return the last values of a figure, oldest first; None for a gap."""
         values = self.values.get(field, array("f"))
         return [None if math.isnan(value) else value for value in values[-min(count, self.size) :]]
 
 
 class History:
-    """The rings of all rows, by service and name."""
+    """The ring buffers of all rows, by service and name."""
 
     def __init__(self) -> None:
         self._rings: dict[tuple[str, str], FigureRing] = {}
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Append a look; what is not in it any more is forgotten."""
+        """Append the rows of a poll; forget the rows that it does not contain."""
         size = max(30, min(POINTS_MAX, CELLS_MAX // max(1, 2 * len(SERIES) * len(rows))))
         kept: dict[tuple[str, str], FigureRing] = {}
         for row in rows:
@@ -68,17 +68,17 @@ class History:
         self._rings = kept
 
     def interrupt(self) -> None:
-        """Leave a gap: the source could not be looked at."""
+        """Append a gap to every row, for a poll that failed."""
         for ring in self._rings.values():
             ring.add({})
 
     def of(self, key: tuple[str, str]) -> FigureRing | None:
-        """Return the ring of a row."""
+        """Return the ring buffer of a row; None if it has none."""
         return self._rings.get(key)
 
 
 def row_key(row: Row) -> tuple[str, str]:
-    """Return what identifies a row: its service and its name."""
+    """Return the key of a row: its service and its name."""
     return str(row.get("service", "")), str(row["name"])
 
 

@@ -1,7 +1,6 @@
-"""The view "Live": the rows of each source as they change, filtered, sorted and paged here.
+"""The view "Live": the rows of each source as they change, filtered, sorted and divided into pages by the server.
 
-Decides: what one page has. A service may have thousands of queues, a browser shows some tens: a stream sends the rows
-of its page alone.
+A service may have thousands of queues, of which a browser shows some tens; a stream sends only the rows of its page.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _ASTERISKS_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """The part of the rows that a browser asks for: filter, order, place."""
+    """The part of the rows that a browser requests: filter, order, and page."""
 
     filter: str
     sort: str
@@ -48,7 +47,7 @@ class RowPage:
     count: int
 
     def of(self, rows: Sequence[Row]) -> tuple[list[Row], int]:
-        """Return the rows of the page, and how many fit the filter."""
+        """Return the rows of the page, and the number of rows that match the filter."""
         fitting = [row for row in rows if _fits(str(row["name"]), self.filter)]
         fitting.sort(key=lambda row: str(row["name"]).casefold())
         if self.sort == "name":
@@ -75,12 +74,12 @@ def _order(value: object) -> tuple[int, float, str]:
 
 
 def view(context: WebContext) -> PageView | None:
-    """Return the view where something is looked at."""
+    """Return the view if the server has a source or a run, else None."""
     return PageView("live", "Live") if context.feeds or context.run is not None else None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the routes: the sources, and the stream of one."""
+    """Return the routes: the event stream of a source, and the state of a run at an instant."""
 
     async def stream(request: Request) -> Response:
         feed = feed_of(context, request)
@@ -98,10 +97,10 @@ def routes(context: WebContext) -> list[BaseRoute]:
 
 
 def feed_of(context: WebContext, request: Request) -> PolledSource:
-    """Return the source that a request names, or the first.
+    """Return the source that a request names, or the first source if it names none.
 
     Raises:
-        NotFound: there is no such source.
+        NotFound: no source has this name.
     """
     name = text_of(request, "source", 64)
     for feed in context.feeds:
@@ -111,10 +110,10 @@ def feed_of(context: WebContext, request: Request) -> PolledSource:
 
 
 def page_of(request: Request) -> RowPage:
-    """Return the page that a request asks for.
+    """Parse filter, order and page from the parameters of a request.
 
     Raises:
-        UsageError: a parameter is not what it must be.
+        UsageError: a parameter is invalid.
     """
     wanted = text_of(request, "filter", _FILTER_CHARACTERS)
     if wanted.count("*") > _ASTERISKS_MAX:
@@ -139,7 +138,7 @@ async def _events(feed: PolledSource, page: RowPage) -> AsyncIterator[Any]:
 
 
 def document_of(feed: PolledSource, page: RowPage) -> dict[str, Any]:
-    """Return what a page shows of a source now."""
+    """Return the document of one page of a source's current rows."""
     look = feed.look
 
     def points(row: Row, line: str) -> Sequence[float | None]:
@@ -157,7 +156,7 @@ def document_of(feed: PolledSource, page: RowPage) -> dict[str, Any]:
 
 
 def run_document(source: RunSource, page: RowPage, at_ns: int) -> dict[str, Any]:
-    """Return what a page shows of a run at an instant."""
+    """Return the document of one page of a run's rows at an instant."""
     return {
         "source": "run",
         "title": "",

@@ -1,4 +1,4 @@
-"""Parameters of a request's address, read within bounds."""
+"""Query parameters of requests, with limits on length and range."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from qsctl.errors import UsageError
 
 
 def text_of(request: Request, name: str, characters_max: int) -> str:
-    """Return a parameter as text; empty where it is not given.
+    """Return a query parameter as text; empty if the request lacks it.
 
     Raises:
-        UsageError: it is too long.
+        UsageError: it is longer than `characters_max`.
     """
     text = request.query_params.get(name, "")
     if len(text) > characters_max:
@@ -20,10 +20,10 @@ def text_of(request: Request, name: str, characters_max: int) -> str:
 
 
 def whole_of(request: Request, name: str, default: int, most: int, *, least: int = 0) -> int:
-    """Return a parameter as a whole number.
+    """Return a query parameter as an integer; `default` if the request lacks it.
 
     Raises:
-        UsageError: it is not one, or out of range.
+        UsageError: it is not an integer from `least` to `most`.
     """
     text = text_of(request, name, 20)
     if not text:

@@ -1,4 +1,4 @@
-"""A sample's content for the page: JSON, text or octets in hexadecimal, cut where it is long."""
+"""The display form of a payload: JSON, text or hexadecimal octets, truncated to a limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _LINE_OCTETS: Final = 16
 
 
 class PayloadView(NamedTuple):
-    """The shown part of a content: its kind (`json`, `text`, `hex` or empty), its text, and whether it was cut."""
+    """The display form of a payload: its kind (`json`, `text`, `hex` or empty), its text, and whether it was
+    truncated.
+    """
 
     kind: str
     text: str
@@ -27,7 +29,7 @@ class PayloadView(NamedTuple):
 
 
 def payload_view(row: Mapping[str, Plain]) -> PayloadView:
-    """Return what is shown of the content of a row with `payload` and `payload_encoding`."""
+    """Return the display form of the payload in a row with `payload` and `payload_encoding`."""
     content, encoding = row["payload"], row["payload_encoding"]
     if encoding == JSON:
         kind, text = "json", json.dumps(content, ensure_ascii=False, indent=2)

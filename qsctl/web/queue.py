@@ -1,7 +1,7 @@
-"""The page of one queue: its history, its samples, its consumers, its dead letters by reason.
+"""The page of one queue: its history, its samples, its consumers, and its dead letters by reason.
 
-Decides: how much is read at a time. A page of samples is read behind a position; dead letters are counted as far as a
-bound. What is shown of samples are the rows of `qsctl get messages`.
+Decides how much is read at a time: a page of samples after a position, and a bounded number of dead letters. Samples
+are shown as the rows of `qsctl get messages`.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _SAMPLE_FIELDS: Final = (
 
 
 def view(_context: WebContext) -> PageView | None:
-    """Return None: the page of a queue is reached from the list."""
+    """Return None: the page of a queue is reached from the view "Live", so it has no view of its own."""
     return None
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the routes, where there is a service."""
+    """Return the routes of the page of a queue; none without a service."""
     desk = context.desk
     feed = next((each for each in context.feeds if each.name == "service"), None)
     if desk is None or feed is None:
@@ -142,11 +142,13 @@ async def _samples(request: Request, feed: PolledSource, desk: ServiceDesk, cont
 
 
 def dead_letters(administration: Administration, name: str) -> dict[str, Any]:
-    """Return the dead letters of a queue by their origin and reason, and the dead-letter queues beside it.
+    """Return the numbers of dead letters in a dead-letter queue, by origin and reason.
+
+    For another queue, return the names of the dead-letter queues of its subscriber instead.
 
     Args:
         administration: the service.
-        name: a dead-letter queue, else a queue whose subscriber may have one.
+        name: name of the queue.
     """
     resource = administration.queue_named(name)
     queues = administration.hosted().queues

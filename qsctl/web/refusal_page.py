@@ -1,4 +1,4 @@
-"""The page that is shown in place of the page: a refusal in plain words, without scripts, styles or files."""
+"""The page that a refused request gets: one paragraph, without scripts, styles or files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from html import escape
 
 
 def refusal_page(words: str) -> str:
-    """Return a page of HTML with one paragraph.
-
-    Args:
-        words: the paragraph, as text.
-    """
+    """Return an HTML page with one paragraph; `words` is escaped."""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>qsctl web: refused</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

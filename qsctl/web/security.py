@@ -1,19 +1,19 @@
-"""The gate in front of the page: which requests are let through, and what every answer carries.
+"""The access control of the page: which requests are accepted, and the security headers of every response.
 
-Decides: who may read. The server listens on loopback alone, but every process and every page in a browser on this
-machine can reach it there. So a request needs
+The server listens on loopback alone, but every process and every page in a browser on this
+machine can reach it. Therefore a request needs
 
-- a Host header that names loopback and our port: a name that an attacker lets point to 127.0.0.1 is refused (DNS
-  rebinding);
+- a Host header that names loopback and our port: other names, which an attacker may resolve to 127.0.0.1, are refused
+  (DNS rebinding);
 - no Origin, or ours, and by `Sec-Fetch-Site` a page of ours or the user's own navigation: other sites, also those on
   other ports of this machine, are refused;
-- for the page and its files the secret of a cookie (HttpOnly, SameSite=Strict), which the page's address with the
-  token sets;
-- for data the token itself in a header. Cookies are sent to every port of a host, so that another user's server here
+- for the page and its files, a cookie with a secret (HttpOnly, SameSite=Strict), which is set by the address with the
+  token;
+- for data, the token itself in a header. Cookies are sent to every port of a host, so that another user's server here
   could collect one; the page keeps the token where only scripts of our own origin read it. A form or a link of another
   site cannot send the header, and none of our answers permits another origin to.
 
-What is refused is counted by reason, and answered in plain words.
+A refused request is counted by reason, and its response states the reason.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _HEADERS: Final = {
 
 
 class PageAccess:
-    """The address of one server and its secrets, drawn when it starts.
+    """The address of one server and its secrets, which are drawn at the start.
 
     Args:
-        port: where it listens.
+        port: the port on which the server listens.
     """
 
     def __init__(self, port: int) -> None:
@@ -80,16 +80,18 @@ class PageAccess:
 
     @property
     def address(self) -> str:
-        """Return the address that opens the page."""
+        """Return the address that opens the page, with the token."""
         return f"{self.origin}/?token={self.token}"
 
     @property
     def ticket_address(self) -> str:
-        """Return an address that opens the page once: others on this machine see the command line of a browser."""
+        """Return an address that opens the page once, for the command line of the browser, which other users can
+        read.
+        """
         return f"{self.origin}/open?ticket={self._ticket}"
 
     def redeem(self, ticket: str) -> bool:
-        """Return whether this is the ticket, which is worth nothing afterwards."""
+        """Return whether `ticket` is the valid one-time ticket, and invalidate it if so."""
         is_right = bool(self._ticket) and _equal(ticket, self._ticket)
         if is_right:
             self._ticket = ""
@@ -97,7 +99,7 @@ class PageAccess:
 
 
 class TurnedAway(NamedTuple):
-    """A refused request: the status, the reason that it is counted under, and what the reader is shown."""
+    """A refused request: the HTTP status, the reason under which it is counted, and the text of the response."""
 
     status: int
     reason: str
@@ -109,12 +111,12 @@ def _equal(found: str, right: str) -> bool:
 
 
 class Gate:
-    """The ASGI application in front of all others.
+    """The ASGI middleware that accepts or refuses every request.
 
     Args:
-        app: answers what is let through.
+        app: the application that answers accepted requests.
         access: address and secrets of the server.
-        context: counts what is refused.
+        context: has the counters of accepted and refused requests.
     """
 
     def __init__(self, app: ASGIApp, access: PageAccess, context: WebContext) -> None:
@@ -123,7 +125,7 @@ class Gate:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it; a web socket is closed."""
+        """Pass a request to the application, or refuse it; close a web socket."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -205,7 +207,7 @@ def _is_short(scope: Scope) -> bool:
 
 
 async def _read_body(receive: Receive, headers: Headers) -> tuple[TurnedAway | None, bytes]:
-    """Return the whole body, or the reason why it is refused: too long, or too slow."""
+    """Read the whole body of a request; return a refusal instead if it is too long or arrives too slowly."""
     too_long = TurnedAway(413, "body", f"A body may have {BODY_OCTETS_MAX} octets.")
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 9 or int(length) > BODY_OCTETS_MAX:
@@ -229,7 +231,7 @@ async def _read_body(receive: Receive, headers: Headers) -> tuple[TurnedAway | N
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return what gives the body that was read, and then waits for the end of the connection."""
+    """Return a `receive` function that yields the body that was read, and then waits for the disconnection."""
     is_given = False
 
     async def replay() -> Message:

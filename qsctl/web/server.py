@@ -1,7 +1,7 @@
-"""The server of the page: its routes, its files, its sockets, its end.
+"""The HTTP server of the page: its routes, files and sockets, and its shutdown.
 
-Decides: which parts the page has. A part is a module of this package with `routes(context)` and `view(context)`: None
-where there is nothing to show. It is added to `_PARTS`, and its ES module to `views` in `static/app.js`.
+Decides the parts of the page. A part is a module of this package with `routes(context)` and `view(context)`; the view
+is None if the part has nothing to show. It is listed in `_PARTS`, and its ES module in `views` of `static/app.js`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _END_S: Final = 3
 
 
 def create_app(context: WebContext, access: PageAccess) -> ASGIApp:
-    """Return the application, with the gate in front of it.
+    """Return the application behind its access control.
 
     Args:
-        context: what the parts share.
+        context: the state that the parts share.
         access: the address and the secrets.
     """
     views = [found for part in _PARTS if (found := part.view(context)) is not None]
@@ -96,7 +96,7 @@ def create_app(context: WebContext, access: PageAccess) -> ASGIApp:
 
 
 def _pages(access: PageAccess) -> list[BaseRoute]:
-    """Return the routes of the page and its files, which are read once: no path of a request reaches the disk."""
+    """Return the routes of the page and its files, which are read once, so that no request's path reaches the disk."""
     page = (STATIC / "index.html").read_bytes()
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
 
@@ -121,13 +121,13 @@ def _pages(access: PageAccess) -> list[BaseRoute]:
 
 
 def bind(port: int) -> list[socket.socket]:
-    """Return sockets on a port of loopback, 127.0.0.1 and where the machine has it ::1.
+    """Return listening sockets on a port of loopback: 127.0.0.1, and ::1 if the machine has it.
 
     Args:
-        port: the number; 0: a free one.
+        port: the port number; 0: a free one.
 
     Raises:
-        Refused: another program has the port.
+        Refused: another program uses the port.
     """
     first = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -153,11 +153,11 @@ def bind(port: int) -> list[socket.socket]:
 
 
 class PageServer(uvicorn.Server):
-    """A server whose streams end with it, and for which an interrupt is the ordinary end.
+    """A server that ends its event streams with it, and for which an interrupt is the regular end.
 
     Args:
-        app: answers requests.
-        context: has the end of the streams.
+        app: the application.
+        context: has the event that ends the streams.
     """
 
     def __init__(self, app: ASGIApp, context: WebContext) -> None:
@@ -177,11 +177,11 @@ class PageServer(uvicorn.Server):
         self._context = context
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end; a second interrupt ends at once."""
+        """Begin the shutdown; a second interrupt ends the server at once."""
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # they are not raised again behind the end
 
     async def main_loop(self) -> None:
-        """Serve until the end is asked for, and end the streams."""
+        """Serve until a shutdown is requested, then end the streams."""
         await super().main_loop()
         self._context.ending.set()

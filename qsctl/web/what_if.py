@@ -1,7 +1,7 @@
-"""The view "What if": a scenario whose settings are moved, and what the simulator answers while they are.
+"""The view "What if": a scenario whose settings the user moves, and the simulated results as they change.
 
-Decides: the requests of the view. A question is answered by a stream of events: its state (compiling, simulating),
-then answers, each with more repetitions than the one before, then the end. The reader's leaving ends the question.
+Decides the requests of the view. The response to a question is a stream of events: its state (compiling, simulating),
+then results from increasingly many repetitions, then the end. A reader that disconnects ends the question.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _Settings = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=_SETTINGS_MAX)
 
 
 class _Side(msgspec.Struct, forbid_unknown_fields=True):
-    """A scenario with settings; the base of the other requests."""
+    """A request that names a source and its changed settings; base class of the other requests."""
 
     source: _Text
     settings: _Settings = {}
 
 
 class _Checked(_Side):
-    """A text that was written into a field."""
+    """A request to check a text that was typed into the field of a setting."""
 
     path: _Text = ""
     text: _Text = ""
 
 
 class _QuestionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A question: one or two sides of one source."""
+    """A question: simulate one or two sets of changed settings of one source."""
 
     page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     source: _Text
@@ -71,7 +71,7 @@ class _QuestionBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Wanted(_Side):
-    """A side that is to be written."""
+    """A request for commands and files that reproduce the results of one side."""
 
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] | None = None
     repetitions: Annotated[int, msgspec.Meta(ge=1, le=REPETITIONS_MAX)] = 10
@@ -92,12 +92,12 @@ async def _read(request: Request, kind: type[_Kind]) -> _Kind:
 
 
 def view(_context: WebContext) -> PageView:
-    """Return the view: it needs nothing but the ready scenarios."""
+    """Return the view, which every server has: it works with the built-in scenarios alone."""
     return PageView("what_if", "What if")
 
 
 def routes(context: WebContext) -> list[BaseRoute]:
-    """Return the requests of the view."""
+    """Return the routes of the view."""
     asked = context.what_if
     parts = _WhatIf(context, sources_of(asked.scenarios, asked.profiles, asked.recordings))
     context.closed.append(parts.answerer.close)
@@ -111,7 +111,7 @@ def routes(context: WebContext) -> list[BaseRoute]:
 
 
 class _WhatIf:
-    """The answers to the requests of the view."""
+    """The handlers of the view's requests."""
 
     def __init__(self, context: WebContext, sources: Sources) -> None:
         self._context = context
@@ -119,12 +119,12 @@ class _WhatIf:
         self.answerer = Answerer(max(1, min(4, os.cpu_count() or 1)))
 
     async def list_sources(self, _request: Request) -> Response:
-        """Answer with the names and kinds of the sources."""
+        """Respond with the names and kinds of the sources."""
         found = [{"name": each.name, "kind": each.kind.value} for each in self._sources.by_name.values()]
         return JSONResponse({"sources": found})
 
     async def show_controls(self, request: Request) -> Response:
-        """Answer with the controls of a side; a setting that is not valid is left out and reported."""
+        """Respond with the controls of a source and its settings; invalid settings are omitted and reported."""
         side = await _read(request, _Side)
         source = self._sources.find(side.source)
 
@@ -145,7 +145,7 @@ class _WhatIf:
         return JSONResponse(await anyio.to_thread.run_sync(made))
 
     async def check(self, request: Request) -> Response:
-        """Answer with the control of a setting at a text that was written into its field."""
+        """Respond with the control of a setting at a text that was typed into its field."""
         checked = await _read(request, _Checked)
         source = self._sources.find(checked.source)
 
@@ -162,7 +162,7 @@ class _WhatIf:
         return JSONResponse(dataclasses.asdict(await anyio.to_thread.run_sync(made)))
 
     async def answer(self, request: Request) -> Response:
-        """Answer a question by a stream of events."""
+        """Respond to a question with a stream of events."""
         asked = await _read(request, _QuestionBody)
         source = self._sources.find(asked.source)
         sides = await anyio.to_thread.run_sync(lambda: tuple(_side(source, each, asked.seed) for each in asked.sides))
@@ -211,7 +211,7 @@ class _WhatIf:
             self.answerer.drop(question)
 
     async def write(self, request: Request) -> Response:
-        """Answer with commands and files that give what a side shows."""
+        """Respond with commands and files that reproduce the results of a side."""
         wanted = await _read(request, _Wanted)
         shown = Shown(
             self._sources.find(wanted.source), wanted.settings, wanted.seed, wanted.repetitions, wanted.varied,
@@ -222,9 +222,10 @@ class _WhatIf:
 
 
 def _wait_s(shown: int, complete: int, shown_at: float) -> float:
-    """Return how long an answer waits for further repetitions: drawing each of them would slow those that follow.
+    """Return the seconds to wait for further repetitions before results are sent, since drawing each of them takes
+    time.
 
-    The first one is shown at once, and the next one as soon as there is an interval that a reader can use.
+    The first repetition is sent at once, and the next results as soon as there are enough for an interval.
     """
     if not shown or shown < _OF_INTERVAL <= complete:
         return 0.0
@@ -240,10 +241,10 @@ def _from_threads(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Calla
 
 
 def _side(source: Source, settings: Mapping[str, str], seed: int | None) -> Scenario:
-    """Return the scenario of a side.
+    """Return the scenario of a source with changed settings.
 
     Raises:
-        QsctlError: a setting is not valid; the message has its path.
+        QsctlError: a setting is invalid; the message has its path.
     """
     changed = with_seed(apply_overrides(source.scenario(), settings), seed)
     check_rules(changed)
@@ -258,7 +259,7 @@ def _side(source: Source, settings: Mapping[str, str], seed: int | None) -> Scen
 
 
 def _applied(base: Scenario, settings: Mapping[str, str]) -> tuple[Scenario, list[dict[str, str]]]:
-    """Return the scenario with the settings that are valid, and what is wrong with the others."""
+    """Return the scenario with the valid settings applied, and a problem for each invalid one."""
     problems = []
     for path, text in settings.items():
         try:

@@ -1,13 +1,13 @@
-"""The simulator kept warm for a page: repetitions of scenarios by a few threads, the newest question first.
+"""A pool of threads that simulates repetitions of scenarios for the page, the newest question first.
 
-The same kernels and seeds as `qsctl simulate`, so the same figures. Kernels release the interpreter, so that threads
-use the processors side by side and the server answers meanwhile. A question is cut into repetitions: the first one is
-answered with what one repetition shows, and every further one narrows the intervals. All sides of a question have the
-same random numbers, repetition by repetition.
+It uses the kernels and seeds of `qsctl simulate`, so the figures are the same. Compiled kernels release the interpreter
+lock, so that threads run in parallel while the server responds. A question is divided into repetitions: the first gives
+point estimates, and each further one narrows the intervals. All sides of a question use the same random numbers in each
+repetition.
 
-What always holds: a question that is overtaken by a newer one of the same page ends within a slice of a repetition and
-publishes nothing more; at most `QUESTIONS_MAX` wait, of which the oldest is refused; what was simulated once is kept,
-within `_KEPT_MAX` repetitions.
+Invariants: a question that a newer one of the same page replaces ends within a slice of a repetition and publishes
+nothing more; at most `QUESTIONS_MAX` questions wait, and a further one ends the oldest; completed repetitions are
+cached, at most `_KEPT_MAX`.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _FIRST_SLICES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """Results of one repetition of one scenario; `depth` by queue, None where it was not asked for."""
+    """The results of one repetition of one scenario; `depth` is by queue, or None if it was not requested."""
 
     figures: tuple[Figures, ...]
     depth: Mapping[str, DepthOverTime] | None
 
 
 class Overtaken(Exception):
-    """Raised in a thread whose repetition was overtaken: its question has ended."""
+    """The question of a repetition has ended; raised in the thread that simulates it."""
 
 
 @dataclass(eq=False)
 class WhatIfQuestion:
     """Scenarios to simulate side by side, with the repetitions that are complete.
 
-    `page` names the browser's page: a newer question of it ends this one. `changed` is called by the threads whenever
-    `state`, `refusal` or the repetitions change.
+    `page` identifies the browser's page: a newer question of the same page ends this one. `changed` is called by the
+    threads whenever `state`, `refusal` or the repetitions change.
     """
 
     page: str
@@ -70,32 +70,32 @@ class WhatIfQuestion:
     done: dict[tuple[int, int], Repetition] = field(default_factory=dict)
     state: str = "waiting"
     simulated_ns: int = 0
-    """Of the first repetition, while nothing is known."""
+    """Simulated time of the first repetition in nanoseconds, while it runs."""
     refusal: QsctlError | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
     @property
     def complete(self) -> int:
-        """Repetitions that all sides have, from the first on."""
+        """Number of repetitions that are complete on all sides, counted from the first."""
         number = 0
         while all((side, number) in self.done for side in range(len(self.sides))):
             number += 1
         return number
 
     def of_side(self, side: int) -> list[Repetition]:
-        """Return the repetitions of a side that all sides have."""
+        """Return the repetitions of a side that are complete on all sides."""
         return [self.done[side, number] for number in range(self.complete)]
 
     def units(self) -> list[tuple[int, int]]:
-        """Return each side and repetition, those first that are wanted first."""
+        """Return (side, repetition) pairs in the order of simulation."""
         return [(side, number) for number in range(self.repetitions) for side in range(len(self.sides))]
 
 
 class Answerer:
-    """Threads that simulate.
+    """A pool of threads that simulates questions.
 
     Args:
-        threads: their number.
+        threads: the number of threads.
     """
 
     def __init__(self, threads: int = 2) -> None:
@@ -111,7 +111,7 @@ class Answerer:
         """Questions that ended with an error of ours."""
 
     def ask(self, question: WhatIfQuestion) -> None:
-        """Begin to answer a question, before all older ones; end the one that the page asked before."""
+        """Enqueue a question before all older ones; end the previous question of the same page."""
         overtaken: list[WhatIfQuestion] = []
         with self._wanted:
             overtaken += [each for each, _ in self._questions if each.page == question.page]
@@ -124,13 +124,13 @@ class Answerer:
             self._end(each, "overtaken")
 
     def drop(self, question: WhatIfQuestion) -> None:
-        """End a question whose page has left."""
+        """End a question whose page has disconnected."""
         with self._wanted:
             self._questions = [pair for pair in self._questions if pair[0] is not question]
         question.ended.set()
 
     def close(self) -> None:
-        """End all questions, and the threads."""
+        """End all questions and the threads."""
         with self._wanted:
             self._is_closed = True
             questions, self._questions = self._questions, []
@@ -148,7 +148,7 @@ class Answerer:
             question.changed()
 
     def _start(self) -> None:
-        """Start the threads with the first question: a server that is asked for none has none."""
+        """Start the threads at the first question; a server without questions runs none."""
         if not self._started:
             # Drawing arrivals is most of a run of a broker's queues; a moved depth or window leaves them as they are.
             self._while_open.enter_context(remembering(self._memory))
@@ -181,13 +181,13 @@ class Answerer:
                 self.drop_with(question)
 
     def drop_with(self, question: WhatIfQuestion) -> None:
-        """End a question that was refused."""
+        """Remove a question that was refused, and publish its refusal."""
         with self._wanted:
             self._questions = [pair for pair in self._questions if pair[0] is not question]
         self._end(question, "refused")
 
     def _answer(self, question: WhatIfQuestion, side: int, number: int) -> None:
-        """Simulate one repetition, or find it among those that were; add it to the question."""
+        """Simulate one repetition, or take it from the cache; add it to the question."""
         scenario = question.sides[side]
         buckets = question.buckets if number == 0 else 0
         key = (_digest(scenario), number, buckets)
@@ -250,13 +250,13 @@ def simulate_repetition(
     is_overtaken: Callable[[], bool] = lambda: False,
     simulated: Callable[[int], None] | None = None,
 ) -> Repetition:
-    """Simulate one repetition of a scenario without a folder, as `qsctl simulate` does.
+    """Simulate one repetition of a scenario as `qsctl simulate` does, without writing a run folder.
 
     Args:
-        scenario: what to simulate.
-        number: of the repetition.
-        buckets: of the depth over time; 0: the depth is not wanted.
-        is_overtaken: called between slices; true ends it.
+        scenario: the scenario.
+        number: number of the repetition, from 0.
+        buckets: number of buckets of the depth over time; 0: depth is not computed.
+        is_overtaken: called between slices; True ends the repetition.
         simulated: called with the simulated time about five times a second.
 
     Raises:
@@ -308,7 +308,9 @@ def simulate_repetition(
 
 
 def expected_messages(scenario: Scenario) -> float | None:
-    """Return about how many messages a repetition has; None where the model's load is not stated as rates."""
+    """Return the approximate number of messages of a repetition; None if the scenario does not state its load as
+    rates.
+    """
     from qsctl.sim.site.flows import mean_rate
 
     counts = {each.name: each.count for each in scenario.groups}
@@ -329,7 +331,7 @@ def expected_messages(scenario: Scenario) -> float | None:
 
 
 def refuse_what_is_too_large(scenario: Scenario) -> None:
-    """Refuse what no page waits for.
+    """Raise an error for a scenario that is too large to simulate interactively.
 
     Raises:
         InvalidInput: it has too many messages or clients.
@@ -347,5 +349,5 @@ def _too_large(words: str) -> InvalidInput:
 
 
 def with_seed(scenario: Scenario, seed: int | None) -> Scenario:
-    """Return the scenario with another seed; None: its own."""
+    """Return the scenario with another seed; with None, unchanged."""
     return scenario if seed is None else dataclasses.replace(scenario, seed=seed)

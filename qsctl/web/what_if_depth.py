@@ -1,8 +1,8 @@
-"""Depth over time of one repetition, from the messages that its model logs, bounded to the width of a chart.
+"""Depth over time of one repetition, from the messages that its model logs, reduced to the width of a chart.
 
-Each message adds one to its queue when it enters and takes one away when it leaves, as `qsctl summarize` counts it
-(`qsctl.summary.moves`). The depth is read at `INSTANTS` instants of each bucket; a bucket has the lowest, the highest
-and the mean of them. Memory does not grow with the number of messages.
+A message increases the depth of its queue when it enters and decreases it when it leaves, as in `qsctl summarize`
+(`qsctl.summary.moves`). The depth is sampled at `INSTANTS` instants of each bucket; a bucket has the lowest, the
+highest and the mean sample. Memory does not grow with the number of messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUTCOME_NUMBERS: Final = {str(outcome): number for number, outcome in enumerate
 
 @dataclass(frozen=True, slots=True)
 class DepthOverTime:
-    """The depth of one queue in messages, all clients together: one value a bucket."""
+    """The depth of one queue in messages, over all clients, with one value for each bucket."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]
@@ -40,12 +40,12 @@ class DepthOverTime:
 
 
 class DepthCounter:
-    """Counts what enters and leaves each queue of a run.
+    """A counter of the messages that enter and leave each queue of a run.
 
     Args:
-        scenario: of the run; what its queues hold beyond sending follows from it.
-        names: what the log's queue numbers mean.
-        buckets: of the horizon.
+        scenario: scenario of the run; it determines whether a queue holds messages until they are acknowledged.
+        names: names of the queues by their number in the log.
+        buckets: number of buckets over the run.
     """
 
     def __init__(self, scenario: Scenario, names: Sequence[str], buckets: int) -> None:
@@ -59,7 +59,7 @@ class DepthCounter:
         self._seen = np.zeros(len(names), np.bool_)
 
     def add(self, rows: Rows) -> None:
-        """Count rows of the log, `sim.model.LOG_ROW`."""
+        """Count the messages of log rows (`sim.model.LOG_ROW`)."""
         from qsctl.sim.depth_moves import count_moves
         from qsctl.sim.kernel.jit import as_records
 
@@ -69,7 +69,9 @@ class DepthCounter:
             count_moves(counted, step_ns, self._holders, self._holds, self._moves, self._seen)
 
     def add_table(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Count rows of the table of messages without `run_id`, as replays have them in place of `LOG_ROW`."""
+        """Count the messages of rows of the table of messages without `run_id`; replays have these in place of
+        `LOG_ROW`.
+        """
         found = np.zeros(len(rows), LOG_ROW)
         for name in ("queue", "enqueued_ns", "enter_ns", "wait_ns", "acknowledge_ns", "outcome"):
             number_of = {"queue": self._names.index, "outcome": _OUTCOME_NUMBERS.__getitem__}.get(name, _or_never)
@@ -95,7 +97,7 @@ def _or_never(value: int | None) -> int:
 
 
 def _holders(scenario: Scenario) -> npt.NDArray[np.bool_]:
-    """Return for each client of a broker whether its G-1 holds messages until they are acknowledged."""
+    """Return, for each client of a broker, whether its queue G-1 holds messages until they are acknowledged."""
     if scenario.model is not Model.SOLACE:
         return np.zeros(0, np.bool_)
     lets_go = {each.name for each in scenario.profiles if each.guaranteed_overflow is GuaranteedOverflow.REDELIVER}

@@ -1,7 +1,7 @@
-"""The answer of a what-if question: figures of each queue with their intervals, differences, and both in a sentence.
+"""The results of a what-if question: figures of each queue with intervals, differences, and sentences about both.
 
-In: repetitions of one or two sides. Out: plain documents. Intervals are Student's over repetitions; a difference is
-tested by pairs of repetitions with the same random numbers (`qsctl.summary.inference.statistics`).
+In: repetitions of one or two sides. Out: JSON documents. Intervals are Student's over repetitions; a difference is
+tested over pairs of repetitions with the same random numbers (`qsctl.summary.inference.statistics`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def answer_of(question: WhatIfQuestion) -> dict[str, Any]:
 
 
 def _by_queue(runs: Sequence[Repetition]) -> dict[str, list[Figures]]:
-    """Return the figures of each queue that every repetition has, one a repetition."""
+    """Return the figures of each queue that occurs in every repetition, with one entry for each repetition."""
     found: dict[str, list[Figures]] = {}
     for run in runs:
         for figures in run.figures:
@@ -110,7 +110,7 @@ def _measures(figures: Sequence[Figures], names: Sequence[str]) -> dict[str, lis
 
 
 def _pair(interval: Interval) -> list[float | None]:
-    """Return mean and half width; None where one repetition has no width."""
+    """Return mean and half width of an interval; the half width is None with a single repetition."""
     return [interval.mean, interval.half_width if math.isfinite(interval.half_width) else None]
 
 
@@ -135,7 +135,7 @@ def _difference(
 
 
 def sentence(queue: str, found: Mapping[str, Interval]) -> str:
-    """Return the figures of a queue for a reader who does not see the chart."""
+    """Return a queue's figures as a sentence, for readers who cannot see the chart."""
     lost, p99, longest = (found.get(name) for name in ("loss_ratio", "time_in_queue_p99", "time_in_queue_max"))
     parts = []
     if lost is not None:
@@ -148,7 +148,7 @@ def sentence(queue: str, found: Mapping[str, Interval]) -> str:
 
 
 def difference_sentence(queue: str, found: Mapping[str, Sequence[float | None]]) -> str:
-    """Return what B changes in a queue, as a sentence."""
+    """Return the differences of side B from side A in a queue, as a sentence."""
     mean, width = found.get("loss_ratio", (None, None))
     p99, p99_width = found.get("time_in_queue_p99", (None, None))
     parts = []
@@ -185,7 +185,7 @@ def _time(interval: Interval) -> str:
 
 
 def duration_text(duration_ns: float) -> str:
-    """Return a duration with three digits and a unit that a reader expects: 251 ms, 1.5 h."""
+    """Format a duration with three digits and a usual unit: 251 ms, 1.5 h."""
     for scale, unit in ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if duration_ns >= (scale if unit not in {"h", "min"} else 2 * scale):
             return f"{duration_ns / scale:.3g} {unit}"

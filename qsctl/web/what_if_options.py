@@ -18,7 +18,7 @@ PANEL: Final = "What if"
 
 @dataclass(frozen=True)
 class WhatIfOptions(OptionGroup):
-    """Files that the view can ask about, besides the ready scenarios and the presets of brokers."""
+    """Files for the view, in addition to the built-in scenarios and the presets of brokers."""
 
     scenario: Annotated[
         list[Path] | None,
@@ -44,10 +44,10 @@ class WhatIfOptions(OptionGroup):
     ] = None  # fmt: skip
 
     def sources(self) -> AskedSources:
-        """Return the files, each read once, so that a mistake ends the command.
+        """Return the files; each is read once, so that an invalid file ends the command.
 
         Raises:
-            QsctlError: one cannot be read, or is not what it should be.
+            QsctlError: a file cannot be read, or is invalid.
         """
         from qsctl.web.context import AskedSources
         from qsctl.web.what_if_sources import SourceKind, sources_of

@@ -1,9 +1,9 @@
-"""The settings of a scenario as controls: a list of values in the scenario's own spelling for each slider.
+"""The settings of a scenario as controls of the page; a slider has a list of positions in the scenario's own notation.
 
-A slider's positions are texts that the setting's own kind has written and read back, so that the page needs to know no
-unit and no range. Where a range spans decades, the positions are spaced by a constant factor.
+A position is a text that the type of the setting has written and can read, so that the page needs to know no unit and
+no range. Where a range spans decades, the positions are spaced by a constant factor.
 
-Decides: which settings are shown first, and that the identity of a part (its name, what it refers to) is none.
+Decides which settings are shown first, and that names and references are not controls.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ class ControlKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A setting: where it is, its value, and what it can be.
+    """A setting as a control: its path, its value, and its possible values.
 
-    `place` is the path of its element. `base` is the value that the source has, `text` the one that is set. Texts are
-    in the scenario's spelling, `allowed` completes "… is not". `positions` are those of the slider or of the choice.
+    `place` is the path of the setting's element. `base` is the value in the source, `text` the current value, both in
+    the scenario's notation. `allowed` completes an error message "… is not". `positions` are the values of the slider
+    or of the choice.
     """
 
     path: str
@@ -93,11 +94,12 @@ class Control:
 
 
 def controls_of(base: Scenario, changed: Scenario) -> list[Control]:
-    """Return the settings of a scenario, those that matter first before the others, in the order of the elements.
+    """Return the settings of a scenario as controls, the most important first, then the others in the order of the
+    elements.
 
     Args:
         base: the scenario of the source.
-        changed: the same with the values that are set.
+        changed: the scenario with the current values.
     """
     now = {path: value for path, _, value, _ in settings_of(changed)}
     carried = _queues_with_traffic(base)
@@ -127,7 +129,7 @@ def _written(kind: Value, value: Any) -> str:
 
 
 def _queues_with_traffic(scenario: Scenario) -> dict[str, float]:
-    """Return the queues of a broker's clients that traffic goes to, with its rate in all of them."""
+    """Return the queues of a broker's clients that receive traffic, with their total rates."""
     from qsctl.sim.site.flows import mean_rate
 
     found: dict[str, float] = {}
@@ -149,7 +151,7 @@ def _is_carried(scenario: Scenario, path: str, carried: Mapping[str, float]) -> 
 
 
 def _rank(control: Control, carried: Mapping[str, float]) -> tuple[int, float]:
-    """Return the order of a control: the queue that carries most is what people move first."""
+    """Return the sort key of a control: settings of the queues with the highest rates come first."""
     queue = control.place.partition("/queue[")[2].partition("]")[0]
     if not control.place:
         return (9, 0.0)
@@ -157,7 +159,7 @@ def _rank(control: Control, carried: Mapping[str, float]) -> tuple[int, float]:
 
 
 def _positions(kind: Value, base: Any, now: Any, field: str) -> Iterator[str]:
-    """Yield the texts of a slider or a choice, each once, in rising order."""
+    """Yield the positions of a slider or a choice as distinct texts, in rising order."""
     if isinstance(base, bool):
         yield from ("false", "true")
         return
@@ -181,7 +183,7 @@ def _reads_back(kind: Value, value: Any) -> bool:
 
 
 def _values(kind: Value, base: Any, now: Any, field: str) -> Iterable[Any]:
-    """Return values around that of the scenario, rising; some may not be allowed."""
+    """Return candidate values around that of the scenario, in rising order; some may not be allowed."""
     if isinstance(base, WorkTime) and isinstance(now, WorkTime):
         return _scaled_works(base if base.times_ns and any(base.times_ns) else now, now)
     if isinstance(base, tuple) and len(base) == 1 and isinstance(base[0], int):
@@ -194,7 +196,7 @@ def _values(kind: Value, base: Any, now: Any, field: str) -> Iterable[Any]:
 
 
 def _back_offs(kind: Value, base: BackOff, now: BackOff) -> Iterable[BackOff]:
-    """Return other lengths of a delay that is the same before every delivery."""
+    """Return back-offs with other delays, for a back-off whose delay is the same before every delivery."""
     if len(base.delays_ns) != 1 or len(now.delays_ns) != 1:
         return ()
     delays = _numbers(kind, base.delays_ns[0], now.delays_ns[0], "_ns")
@@ -206,7 +208,7 @@ def _first_of(value: Any, otherwise: int) -> int:
 
 
 def _scaled_works(base: WorkTime, now: WorkTime) -> Iterable[WorkTime]:
-    """Return a distribution of work at other speeds: all its times by one factor, so that its shape stays."""
+    """Return a distribution of work times scaled by several factors, which keeps its shape."""
     if base.kind is WorkKind.EMPIRICAL or base.kind is not now.kind or not any(base.times_ns):
         return ()
     unit = max(base.times_ns)
@@ -224,7 +226,7 @@ def _three_digits(number: float) -> int:
 
 
 def _numbers(kind: Value, base: float, now: float, field: str) -> Iterable[float]:
-    """Return numbers for a slider; the scenario's value and the current one are among them."""
+    """Return the numbers of a slider, including the scenario's value and the current one."""
     if kind.allowed.startswith("a probability"):
         chosen: set[float] = {0.0, *(round(number, 12) for number in _spaced(0.0001, 1.0))}
     elif field.endswith("_percent"):
@@ -250,7 +252,7 @@ def _around(base: float, field: str) -> Iterator[float]:
 
 
 def _rounded(number: float, field: str) -> int:
-    """Return a whole number that is short in the spelling of its unit."""
+    """Round a number to an integer with a short notation in its unit."""
     whole = round(number)
     if field.endswith("_bytes") and whole >= 8 * 1024:
         return round(whole / 1024) * 1024
@@ -260,7 +262,7 @@ def _rounded(number: float, field: str) -> int:
 
 
 def _spaced(low: float, high: float) -> Iterator[float]:
-    """Yield numbers of two significant digits from low to high, evenly on a logarithmic scale."""
+    """Yield numbers of two significant digits from `low` to `high`, evenly spaced on a logarithmic scale."""
     from math import ceil, floor, log10
 
     for step in range(floor(log10(low) * _PER_DECADE), ceil(log10(high) * _PER_DECADE) + 1):

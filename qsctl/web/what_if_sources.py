@@ -1,7 +1,7 @@
-"""Sources of the view "What if": ready scenarios, files, client profiles, recordings and brokers' presets.
+"""Sources of the view "What if": built-in scenarios, files, client profiles, recordings and brokers' presets.
 
-A file, and a recording on this machine, is read again when it has changed. Nothing that a request contains is a path:
-it names a source of this list.
+A file or a local recording is read again when it has changed. A request names a source of this list; it never contains
+a path.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SourceKind(StrEnum):
 
 @dataclass(slots=True)
 class Source:
-    """One thing to ask about. `argument` and `options` are those of a command that begins with it."""
+    """A source of the view; `argument` and `options` are those of a command that uses it."""
 
     name: str
     kind: SourceKind
@@ -49,14 +49,14 @@ class Source:
     argument: str | None
     options: tuple[tuple[str, str], ...] = ()
     stamp: Callable[[], object] = lambda: None
-    """Changes when the source has to be read again."""
+    """Returns a value that changes when the source must be read again."""
     _known: tuple[object, Scenario] | None = field(default=None, repr=False)
 
     def scenario(self) -> Scenario:
-        """Return the scenario, read again where its file has changed.
+        """Return the scenario of the source, read again if its file has changed.
 
         Raises:
-            QsctlError: it cannot be read.
+            QsctlError: the source cannot be read.
         """
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
@@ -64,7 +64,7 @@ class Source:
         return self._known[1]
 
     def command(self, name: str, options: Sequence[tuple[str, object]], settings: Mapping[str, str]) -> str:
-        """Return a command line that begins with this source; `simulate` of a recording is `replay`."""
+        """Return a command line that uses this source; for a recording, `replay` replaces `simulate`."""
         if self.kind is SourceKind.RECORDING and name != "simulate":
             return command_line(name, None, [("--from", self.argument), *options], {}, settings)
         own = "replay" if self.kind is SourceKind.RECORDING else name
@@ -73,15 +73,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of one server by name, in the order of the page."""
+    """The sources of a server by name, in the order of the page."""
 
     by_name: Mapping[str, Source]
 
     def find(self, name: str) -> Source:
-        """Return a source.
+        """Return a source by name.
 
         Raises:
-            NotFound: there is none of this name.
+            NotFound: no source has this name.
         """
         found = self.by_name.get(name)
         if found is None:
@@ -93,12 +93,12 @@ class Sources:
 
 
 def sources_of(scenarios: Sequence[Path] = (), profiles: Sequence[str] = (), recordings: Sequence[str] = ()) -> Sources:
-    """Return the sources: those of the command line first, then ready scenarios and presets.
+    """Return the sources: those of the command line first, then built-in scenarios and presets.
 
     Args:
-        scenarios: files.
-        profiles: files of client profiles, as `--client-profile` has them; each in the first of `scenarios`, or in the
-            ready scenario burst.
+        scenarios: scenario files.
+        profiles: files of client profiles, in the syntax of `--client-profile`; each is applied to the first of
+            `scenarios`, or to the built-in scenario burst.
         recordings: run folders of recordings.
     """
     from qsctl.sim.scenario.xml import ready_scenarios
@@ -171,7 +171,7 @@ def _stamp(path: Path) -> object:
 
 
 def usual_settings(scenario: Scenario) -> dict[str, str]:
-    """Return the settings that the page begins with: a horizon that is answered while one watches."""
+    """Return the initial settings of the page: a horizon short enough for results within an interactive delay."""
     if scenario.replay is not None:
         return {}
     most = _MESSAGES_COMPILED if scenario.model in COMPILED else _MESSAGES_PLAIN
@@ -190,6 +190,6 @@ def usual_settings(scenario: Scenario) -> dict[str, str]:
 
 
 def _round_down(duration_ns: float) -> int:
-    """Return the largest of 1, 2, 5, 10 … that is not above a number."""
+    """Return the largest of 1, 2, 5, 10, … that is not above a number."""
     power: int = 10 ** (len(str(int(duration_ns))) - 1)
     return next(step * power for step in (5, 2, 1) if step * power <= duration_ns)

@@ -1,6 +1,6 @@
-"""Commands and files that give the figures shown by the view "What if".
+"""Commands and files that reproduce the results shown by the view "What if".
 
-Decides: what a text is started with. Each names what cannot be written so, and why.
+Each form states with which command its text is used; a form that cannot express the settings states why.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _STEPS: Final = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One form: its title, the text, the name of the file that it is (empty of a command), and how to use it.
+    """A form of the results: title, text, file name (empty for a command), and the command that uses it.
 
-    `problem`: why it cannot be written; the text is empty then.
+    `problem` is the reason why the form cannot be written, with an empty text.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The side that is to be written: its source, settings, seed and number of repetitions.
+    """The side that is to be reproduced: its source, settings, seed and number of repetitions.
 
-    `varied`: path of the setting that was moved last; `queue`, `lost` and `wait_p99_ns` are of the queue that loses
-    most, for the target of `size`.
+    `varied` is the path of the setting that was moved last; `queue`, `lost` and `wait_p99_ns` describe the queue with
+    the highest loss, for the target of `size`.
     """
 
     source: Source
@@ -55,10 +55,10 @@ class Shown:
 
 
 def written(shown: Shown) -> list[Written]:
-    """Return every form of what is shown.
+    """Return every form that reproduces a side.
 
     Raises:
-        QsctlError: the settings are not valid.
+        QsctlError: the settings are invalid.
     """
     base = shown.source.scenario()
     scenario = with_seed(apply_overrides(base, shown.settings), shown.seed)
@@ -102,7 +102,7 @@ def _size(shown: Shown, scenario: Scenario) -> Written:
 
 
 def _next(value: float) -> float:
-    """Return the next of 1, 2, 5, 10 … above a number."""
+    """Return the next of 1, 2, 5, 10, … above a number."""
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.001
     while True:
         for step in _STEPS:
@@ -129,7 +129,7 @@ def _xml(shown: Shown, scenario: Scenario) -> Written:
 
 
 def _profiles(shown: Shown, base: Scenario, scenario: Scenario) -> Iterator[Written]:
-    """Yield each client profile as JSON of SEMP v2, and what changes of it on a broker."""
+    """Yield each client profile as SEMP v2 JSON, and the plan of its changes on a broker."""
     if scenario.model is not Model.SOLACE:
         return
     values = {path: kind.write(value) for path, kind, value, _ in settings_of(scenario)}
