@@ -1,1 +1,1 @@
-"""Remote administration as data [QS 5]: commands in, replies out."""
+"""Remote administration [QS 5] as plain data: typed commands in, replies out."""

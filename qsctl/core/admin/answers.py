@@ -1,6 +1,6 @@
-"""Commands on their way from request to last reply [QS 5].
+"""Processing of administration commands from the request to the last reply [QS 5].
 
-Decides: which commands are this service's, what each reply rests on, and when a long answer goes on.
+Decides: which commands address this service, which records each reply must wait for, and when a long answer continues.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from qsctl.resource import ResourceIdentifier
 _OF_SAMPLES = FlushQueue | GetMessages | InsertSamples | FlagSamples | RemoveSamples | MoveSamples
 
 Send: TypeAlias = Callable[[ResourceIdentifier | None, CommandReply], None]
-"""Sends a reply that rests on the records of this queue; None: on those of the service."""
+"""Send a reply that is released once this queue's records are committed; None: the service's own records."""
 
 
 class _Begun:
-    """A command that has not had its last reply."""
+    """A command whose last reply has not been sent."""
 
     __slots__ = ("answer", "queue", "request")
 
@@ -43,16 +43,16 @@ class _Begun:
 
 
 class Answers:
-    """Answers commands, long ones a share at a time.
+    """The command processor of a service; it spreads long answers over several turns.
 
     Args:
-        host: what commands see and change.
-        send: where replies go.
+        host: the service that the commands read and change.
+        send: called with each reply and the queue whose records the reply rests on.
     """
 
     def __init__(self, host: HostedService, send: Send) -> None:
         self.reads_on = True
-        """Whether long answers go on. A driver whose replies wait for room sets it to False: they would pile up."""
+        """Whether answers of many replies continue; a driver sets it to False while outgoing replies are backed up."""
         self._host = host
         self._send = send
         self._begun: list[_Begun] = []
@@ -64,11 +64,11 @@ class Answers:
 
     @property
     def is_due(self) -> bool:
-        """Return whether `go_on` has something to do."""
+        """Return whether `go_on` has an answer that it may continue."""
         return any(map(self._may_go_on, self._begun))
 
     def receive(self, now: Nanoseconds, request: CommandRequest) -> None:
-        """Answer a command meant for this service; one for another gets no reply [QS 5.2]."""
+        """Answer a command that addresses this service; ignore one for another service [QS 5.2]."""
         if not matches(request.target, self._host.application_name):
             return
         command = request.command
@@ -80,7 +80,7 @@ class Answers:
             self._reply(request.request, queue, answer)
 
     def go_on(self, now: Nanoseconds) -> None:
-        """Give the next share of each long answer that may go on."""
+        """Send the next part of each long answer that may continue."""
         begun, self._begun = self._begun, []
         for each in begun:
             if self._may_go_on(each):

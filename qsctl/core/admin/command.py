@@ -1,7 +1,7 @@
-"""Administration commands with their bodies read [QS 5.4].
+"""Administration commands as typed values, with their bodies parsed [QS 5.4].
 
-The wire's `<ACTION> <target> <resource> [<body>]` becomes one of these in a driver: XML bodies go through `config`,
-selectors stay text until the engine parses them, so that a wrong one is answered and not dropped.
+A driver converts the wire's `<ACTION> <target> <resource> [<body>]` into one of these. `config` parses the XML bodies.
+Selectors remain text until the engine parses them, so that a malformed one is answered with an error, not dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qsctl.resource import ResourceIdentifier
 
 
 class CommandAction(StrEnum):
-    """The actions of section 5.2, and UPDATE, an extension."""
+    """The actions of [QS 5.2], and UPDATE, an extension."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -29,18 +29,17 @@ class CommandAction(StrEnum):
 
 
 class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
-    """CREATE a shared reader queue in a shared subscriber (5.4.1)."""
+    """CREATE a shared reader queue in a shared subscriber [QS 5.4.1]."""
 
     subscriber: ResourceIdentifier
     settings: SharedReaderQueueSettings
 
 
 class Creation(msgspec.Struct, frozen=True, array_like=True):
-    """One creation among the queues or subscribers that had a name one after another, where a cluster orders its
-    commands.
+    """One creation of a queue or subscriber, among all that have had the same name in a cluster.
 
-    `origin` is that of the log of commands (empty: unknown), `index` that of the entry that created it (0: it existed
-    when the log began).
+    `origin` identifies the replicated log of commands (empty: unknown); `index` is the log entry that created the
+    resource (0: it existed when the log began).
     """
 
     origin: str
@@ -48,11 +47,11 @@ class Creation(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UpdateQueue(msgspec.Struct, frozen=True, tag="update_queue"):
-    """UPDATE a shared reader queue: give it all these settings while it works (an extension).
+    """UPDATE a shared reader queue: replace its settings without a restart (an extension).
 
-    `settings` are whole, as for CREATE. What differs must be what can be changed in place, see `core.queue.change`.
-    `creation` is that of the queue that is meant: where another has the name once the command is carried out, it is
-    refused. None: whichever has the name.
+    `settings` are complete, as for CREATE; only settings that can be changed in place may differ, see
+    `core.queue.change`. `creation` identifies the queue that the client meant: if another queue has the name by the
+    time the command is carried out, the command is refused. None: any queue of this name.
     """
 
     queue: ResourceIdentifier
@@ -61,10 +60,10 @@ class UpdateQueue(msgspec.Struct, frozen=True, tag="update_queue"):
 
 
 class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
-    """DELETE a shared reader queue with its samples (5.4.2).
+    """DELETE a shared reader queue with its samples [QS 5.4.2].
 
-    `only_if_empty`, an extension: refused where it, or its implicit reply queue, holds samples. `creation` as in
-    `UpdateQueue`.
+    With `only_if_empty`, an extension, the command is refused if the queue or its implicit reply queue holds samples.
+    `creation` as in `UpdateQueue`.
     """
 
     queue: ResourceIdentifier
@@ -73,30 +72,30 @@ class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
 
 
 class FlushQueue(msgspec.Struct, frozen=True, tag="flush_queue"):
-    """DELETE …/message: remove the samples that a selector picks; an empty one picks all (5.4.3)."""
+    """DELETE …/message: remove the samples that a selector matches; an empty selector matches all [QS 5.4.3]."""
 
     queue: ResourceIdentifier
     selector: str = ""
 
 
 class GetStatus(msgspec.Struct, frozen=True, tag="get_status"):
-    """GET …/status (5.4.4). The service itself (`/status`) answers one reply a queue."""
+    """GET …/status [QS 5.4.4]. For the service itself (`/status`) there is one reply per queue."""
 
     queue: ResourceIdentifier
 
 
 class GetData(msgspec.Struct, frozen=True, tag="get_data"):
-    """GET /data, or one queue's …/data (5.4.5)."""
+    """GET /data of the service, or …/data of one queue [QS 5.4.5]."""
 
     resource: ResourceIdentifier
 
 
 class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
-    """GET …/message: the samples that a selector picks, one reply each (5.4.6); at most `count`, 0: all.
+    """GET …/message: the samples that a selector matches, one per reply [QS 5.4.6]; at most `count`, 0: all.
 
-    With `after_position` only samples behind that position are looked at (an extension): a client reads a long queue
-    in parts. `incarnation` is that of the queue that the position is of; where another one has its name now, the
-    command is refused. Nil: of whatever queue there is.
+    With `after_position`, an extension, only samples behind that position are examined, so that a client can read a
+    long queue in parts. `incarnation` is the creation of the queue to which the position belongs; if the name belongs
+    to another creation now, the command is refused. Nil: any creation.
     """
 
     queue: ResourceIdentifier
@@ -109,8 +108,8 @@ class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
 class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
     """INSERT …/message: enqueue samples in this queue alone, with their identities (an extension).
 
-    One that the queue holds is a duplicate; one that it lately let go enters again. The reply is sent once all are
-    durable where the queue's samples are.
+    A sample that the queue holds is a duplicate; one that has left the queue is enqueued again. The reply is sent once
+    all inserted samples are as durable as the queue's own.
     """
 
     queue: ResourceIdentifier
@@ -118,10 +117,10 @@ class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
 
 
 class HeldSample(msgspec.Struct, frozen=True, array_like=True):
-    """A held sample as a command names it: by its position and its identity, so that a sample of a later run is not
-    meant.
+    """A reference to a held sample by position and identity; a sample of a later incarnation never matches.
 
-    The members `dead_letter_…` are of a dead letter: several of one identity may be in a dead-letter queue.
+    The members `dead_letter_…` identify a dead letter by its origin: a dead-letter queue may hold several of one
+    identity.
     """
 
     position: int
@@ -132,9 +131,9 @@ class HeldSample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FlagSamples(msgspec.Struct, frozen=True, tag="flag_samples"):
-    """UPDATE …/message of samples that are named one by one: flag them as redelivered, as far as no consumer has them.
+    """UPDATE …/message: flag the listed samples as redelivered, except those that a consumer has (an extension).
 
-    An extension: a program that copies a sample elsewhere flags it before, so that both copies are flagged.
+    A program that copies a sample elsewhere flags it first, so that both copies carry the flag.
     """
 
     queue: ResourceIdentifier
@@ -142,21 +141,21 @@ class FlagSamples(msgspec.Struct, frozen=True, tag="flag_samples"):
 
 
 class RemoveSamples(msgspec.Struct, frozen=True, tag="remove_samples"):
-    """DELETE …/message of samples that are named one by one, as far as they are held (an extension)."""
+    """DELETE …/message: remove the listed samples that the queue still holds (an extension)."""
 
     queue: ResourceIdentifier
     samples: tuple[HeldSample, ...]
 
 
 class MoveSamples(msgspec.Struct, frozen=True, tag="move_samples"):
-    """INSERT …/message of samples that another queue of the service holds: they leave that queue for this one.
+    """INSERT …/message: move the listed samples from another queue of the service into this one (an extension).
 
-    An extension. Each sample moves in one step: wherever the service ends, exactly one of the two queues holds it. The
-    reply is sent once that is durable. Samples that a consumer has stay, and so does what the target refuses.
+    Each sample moves atomically: after a crash exactly one of the two queues holds it. The reply is sent once the move
+    is durable. Samples that a consumer has, and samples that the target refuses, remain in the source.
 
-    `queue` holds the samples, `incarnation` is its (nil: whichever has the name). With `begins_anew` lifespans begin
-    now. `payloads` are theirs, in the same order, for a target that keeps payloads in memory where the source has them
-    on disk only; empty: the service has what it needs.
+    `queue` is the source and `incarnation` its creation (nil: any). With `begins_anew` the lifespan of each sample
+    restarts. `payloads`, in the order of `samples`, are for a target that keeps payloads in memory while the source has
+    them on disk only; empty: the service has all that it needs.
     """
 
     queue: ResourceIdentifier
@@ -168,17 +167,17 @@ class MoveSamples(msgspec.Struct, frozen=True, tag="move_samples"):
 
 
 class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
-    """CREATE a shared subscriber in a domain participant (5.4.7)."""
+    """CREATE a shared subscriber in a domain participant [QS 5.4.7]."""
 
     participant: ResourceIdentifier
     settings: SharedSubscriberSettings
 
 
 class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):
-    """DELETE a shared subscriber with its queues (5.4.8).
+    """DELETE a shared subscriber with its queues [QS 5.4.8].
 
-    `only_if_empty`, an extension: refused where one of them holds samples. `creation` as in `UpdateQueue`, of the
-    subscriber.
+    With `only_if_empty`, an extension, the command is refused if one of the queues holds samples. `creation` as in
+    `UpdateQueue`, of the subscriber.
     """
 
     subscriber: ResourceIdentifier
@@ -187,14 +186,14 @@ class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
-    """SHUTDOWN the service (5.4.9)."""
+    """SHUTDOWN the service [QS 5.4.9]."""
 
 
 class ForceQuorum(msgspec.Struct, frozen=True, tag="force_quorum"):
-    """ENABLE a replicated queue that lost a majority of its logs: it forms anew without them (an extension).
+    """ENABLE a replicated queue that has lost a majority of its replicas: form a new group without them (an extension).
 
-    `queue` None: the configuration that the members have in common, which is replicated, too [QS 7.2]. `is_trial`: only
-    answer what would become of this member's replica.
+    `queue` None: the configuration that the members share, which is replicated too [QS 7.2]. `is_trial`: only report
+    what would happen to this member's replica.
     """
 
     queue: ResourceIdentifier | None
@@ -202,11 +201,11 @@ class ForceQuorum(msgspec.Struct, frozen=True, tag="force_quorum"):
 
 
 class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
-    """CREATE /recording: record what the service does into a folder of its own machine (an extension).
+    """CREATE /recording: start recording the service's events into a folder on its own machine (an extension).
 
-    `folder` is made, or empty; one that is relative is relative to the service's working directory. `level` is
-    `counters`, `messages` or `events`; `max_bytes` the size of the folder that ends the recording, 0 for none;
-    `sample_share` which share of the samples has rows, above 0 and at most 1.
+    `folder` is created, or must be empty; a relative path is relative to the service's working directory. `level` is
+    `counters`, `messages` or `events`. `max_bytes` is the folder size at which the recording ends, 0: no limit.
+    `sample_share` is the fraction of the samples that are recorded as rows, above 0 and at most 1.
     """
 
     folder: str
@@ -216,15 +215,15 @@ class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
 
 
 class StopRecording(msgspec.Struct, frozen=True, tag="stop_recording"):
-    """DELETE /recording: end the recording in progress; the folder is complete a moment later (an extension)."""
+    """DELETE /recording: end the recording in progress; its folder is complete soon after the reply (an extension)."""
 
 
 class GetRecording(msgspec.Struct, frozen=True, tag="get_recording"):
-    """GET /recording: the recording in progress, or the last one (an extension)."""
+    """GET /recording: the state of the recording in progress, or of the last one (an extension)."""
 
 
 class GetConfiguration(msgspec.Struct, frozen=True, tag="get_configuration"):
-    """GET /configuration: the whole configuration as it is now, as XML (an extension)."""
+    """GET /configuration: the whole current configuration as XML (an extension)."""
 
 
 RecordingCommand: TypeAlias = StartRecording | StopRecording | GetRecording

@@ -1,7 +1,7 @@
 """The answers to administration commands [QS 5.4].
 
-Decides: return codes and texts. `HostedService` makes the changes. Every command gets at least one reply; a wrong one
-gets an ERROR with the fault and the allowed values.
+Decides: return codes and texts; `HostedService` makes the changes. Every command gets at least one reply; an invalid
+one gets an ERROR that states the fault and the allowed values.
 """
 
 from __future__ import annotations
@@ -49,12 +49,11 @@ LongAnswer: TypeAlias = SampleReading | SampleRemoval
 
 
 def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
-    """Carry out a command and answer it, or begin to.
+    """Carry out a command and return its replies, or a `LongAnswer` that carries it out over several turns.
 
-    Recordings and the text of the whole configuration are the driver's: it answers those commands itself.
-
-    Only GET of samples and GET of the whole service's status answer more than once [QS 5.4.4 and 5.4.6]. What
-    concerns samples, of which there may be millions, is a `LongAnswer`.
+    Only GET of samples and GET of the whole service's status have several replies [QS 5.4.4 and 5.4.6]. Commands that
+    may concern millions of samples return a `LongAnswer`. Recordings and the text of the whole configuration belong to
+    the driver, which answers those commands before they get here.
     """
     try:
         match command:
@@ -198,10 +197,10 @@ def _empty(
     *,
     only_if_empty: bool,
 ) -> SampleRemoval:
-    """Take no more samples into queues, and remove what they hold before they are deleted.
+    """Stop the queues from accepting samples, and return the removal of all that they hold, before they are deleted.
 
     Raises:
-        Refused: with `only_if_empty`, one holds samples; nothing was changed.
+        Refused: with `only_if_empty`, a queue holds samples; nothing was changed.
     """
     for queue in queues if only_if_empty else ():
         found = host.queue(queue)
@@ -267,11 +266,11 @@ def _subscriber(host: HostedService, resource: ResourceIdentifier) -> ResourceId
 
 
 def _known(resource: ResourceIdentifier, kind: ResourceKind, known: Iterable[ResourceIdentifier]) -> ResourceIdentifier:
-    """Return the resource itself, when the service has it.
+    """Return the resource itself if the service has it.
 
     Raises:
-        Refused: it is of another kind.
-        NotFound: there is none of that name.
+        Refused: the resource is of another kind.
+        NotFound: the service has no resource of that name.
     """
     spoken = kind.replace("_", " ")
     if resource.kind is not kind:

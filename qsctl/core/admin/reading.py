@@ -1,7 +1,7 @@
-"""The samples of a queue, read a share at a time [QS 5.4.6].
+"""GET of a queue's samples, spread over several turns [QS 5.4.6].
 
-Decides: how much of a queue is looked at in a turn. A queue may hold millions of samples; the service goes on with
-others while they are read. What left the queue meanwhile is left out.
+Decides: the number of samples examined in a turn. A queue may hold millions of samples, and the service continues with
+other work between the turns. Samples that leave the queue meanwhile are omitted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 REPLIES_AT_ONCE: Final = 32
-"""Number of samples returned in a turn: each costs some 20 µs on its way to the wire."""
+"""Maximum number of samples returned in a turn: each costs some 20 µs on its way to the wire."""
 
 LOOKED_AT_AT_ONCE: Final = 1_000
-"""Number of samples examined in a turn, where a selector picks few."""
+"""Maximum number of samples examined in a turn, for selectors that match few."""
 
 _STATUSES: Final[dict[SampleState, MessageStatus]] = {
     SampleState.SENT: MessageStatus.SENT,
@@ -37,21 +37,22 @@ _MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
 
 
 def message_status(state: SampleState) -> MessageStatus:
-    """Return a held sample's status as selectors and replies name it."""
+    """Return the status under which selectors and replies present a held sample."""
     return _STATUSES.get(state, MessageStatus.UNDELIVERED)
 
 
 def is_selected(sample: Sample, expression: Expression) -> bool:
-    """Return whether a selector picks a sample as it is now."""
+    """Return whether a selector matches a sample in its present state."""
     return matches(expression, sample.original_identity, _MASKS[message_status(sample.state)])
 
 
 def candidates(
     host: HostedService, queue: ResourceIdentifier, expression: Expression, after_position: int = 0
 ) -> Iterator[Sample]:
-    """Return the samples behind a position among which are those that a selector picks, in queue order.
+    """Return a superset of the samples behind a position that a selector can match, in queue order.
 
-    A selector that pins identities is answered from the queue's index, but for dead letters: they have their own.
+    If the selector requires given identities, they are looked up in the queue's index; else, and for dead-letter
+    queues, whose index has other identities, all samples behind the position are returned.
     """
     pinned = identities_of(expression)
     if pinned is None or queue.kind is ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
@@ -62,22 +63,25 @@ def candidates(
 
 
 class SampleReading:
-    """One GET of samples in progress. Every reply but the last is intermediate, so one sample is always kept back.
+    """One GET of samples in progress.
+
+    Every reply but the last is marked as intermediate, so the latest sample is always kept back until it is known
+    whether another follows.
 
     Args:
         host: the service that commands read and change.
         queue: one of its queues.
-        expression: which samples are wanted.
-        count: how many at most; 0: all.
-        after_position: only samples behind it.
-        incarnation: of the queue that this position is of; nil: of this one.
+        expression: selects the samples to return.
+        count: maximum number of samples; 0: all.
+        after_position: only samples behind this position are returned.
+        incarnation: creation of the queue to which the position belongs; nil: the present one.
 
     Raises:
-        Refused: the position is of another queue, which had this name before.
+        Refused: the position belongs to an earlier queue of this name.
     """
 
     waits_for_room = True
-    """Whether it stops where replies wait for room: what was read would pile up."""
+    """Whether it pauses while outgoing replies are backed up, so that the samples read do not accumulate in memory."""
 
     def __init__(
         self,
@@ -104,10 +108,10 @@ class SampleReading:
         self._kept_back: Sample | None = None
         self._is_under_way = False
         self.is_over = False
-        """Whether the last reply was given."""
+        """Whether the last reply was returned."""
 
     def go_on(self, _now: Nanoseconds) -> list[Reply]:
-        """Return the next share, which may be empty."""
+        """Return the next replies, possibly none."""
         if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
             self._kept_back = None
             self._wanted_count += 1

@@ -1,7 +1,8 @@
-"""Samples that a command removes, a share at a time [QS 5.4.2, 5.4.3 and 5.4.8].
+"""Removal of many samples by one command, spread over several turns [QS 5.4.2, 5.4.3 and 5.4.8].
 
-Decides: the order in which they go. A queue may hold millions; the service goes on with others meanwhile. What waits
-goes first and what consumers hold last: a consumer whose window opens would be sent what is about to go.
+Decides: the order of removal. A queue may hold millions of samples, and the service continues with other work between
+the turns. Undispatched samples are removed first and samples with consumers last: a consumer whose window opened would
+otherwise be sent samples that are about to be removed.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ _SENT = SampleState.SENT
 
 
 class SampleRemoval:
-    """One FLUSH or DELETE in progress. Samples that arrive meanwhile are not flushed.
+    """One FLUSH or DELETE in progress. Samples that arrive after its start are not removed.
 
     Args:
         host: the service that commands read and change.
-        queues: those that lose samples; hosted by it.
-        finish: called with the instant and the count of removed samples once all are gone; gives the reply.
+        queues: the queues of the service from which samples are removed.
+        finish: called once with the instant and the number of removed samples after the last removal; returns the
+            reply.
         expression: selects the samples to remove.
     """
 
     waits_for_room = False
-    """Whether it stops where replies wait for room: it has one reply."""
+    """Whether it pauses while outgoing replies are backed up; it has a single reply, so it does not."""
 
     def __init__(
         self,
@@ -48,10 +50,10 @@ class SampleRemoval:
         self._with_consumers = deque[tuple[ResourceIdentifier, deque[Sample]]]()
         self._removed_count = 0
         self.is_over = False
-        """Whether the reply was given."""
+        """Whether the reply was returned."""
 
     def go_on(self, now: Nanoseconds) -> list[Reply]:
-        """Remove the next share; the reply, once all are gone, or where a queue was deleted meanwhile."""
+        """Remove the next samples; return the reply after the last, or an error if a queue was deleted meanwhile."""
         left_count = self._host.share_count
         try:
             while left_count and (stage := self._waiting or self._with_consumers):
@@ -65,7 +67,7 @@ class SampleRemoval:
             return [refusal(error)]
 
     def _remove(self, now: Nanoseconds, stage: deque[tuple[ResourceIdentifier, deque[Sample]]], count_max: int) -> int:
-        """Process the given number of samples of a stage's first queue; return how many there were."""
+        """Process at most `count_max` samples of a stage's first queue; return the number processed."""
         queue, samples = stage[0]
         share = [samples.popleft() for _ in range(min(count_max, len(samples)))]
         if not samples:

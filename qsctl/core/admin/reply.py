@@ -1,4 +1,4 @@
-"""Answers to administration commands [QS 5.4]: a return code, a text, and what was asked for."""
+"""Replies to administration commands [QS 5.4]: a return code, a text, and the requested data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class ReturnCode(IntEnum):
-    """`RTI_SERVICE_COMMAND_REPLY_…` [QS 5.4]."""
+    """The return codes `RTI_SERVICE_COMMAND_REPLY_…` [QS 5.4]."""
 
     OK = 0
     ANNOUNCEMENT = 1
@@ -25,7 +25,7 @@ class ReturnCode(IntEnum):
 
 
 class MessageStatus(IntEnum):
-    """A sample's status as a selector and `Message` name it [QS 5.2.2 and 5.4.6]."""
+    """The delivery status of a sample in selectors and in `Message` replies [QS 5.2.2 and 5.4.6]."""
 
     UNDELIVERED = 0
     SENT = 1
@@ -33,7 +33,10 @@ class MessageStatus(IntEnum):
 
 
 class QueueData(msgspec.Struct, frozen=True, tag="queue_data"):
-    """`SharedReaderQueueData` (5.4.5); `resource` is the queue's identifier, the rest what people ask next."""
+    """`SharedReaderQueueData` [QS 5.4.5].
+
+    `resource` is the queue's resource identifier; the members after it are an extension.
+    """
 
     queue_name: str
     topic_name: str
@@ -44,7 +47,7 @@ class QueueData(msgspec.Struct, frozen=True, tag="queue_data"):
 
 
 class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):
-    """`ServiceData` (5.4.5), with the containers that hold no queue yet.
+    """`ServiceData` [QS 5.4.5], extended by the containers of queues, including empty ones.
 
     `participants` and `subscribers` are resource identifiers.
     """
@@ -55,10 +58,10 @@ class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):
 
 
 class MessageData(msgspec.Struct, frozen=True, tag="message"):
-    """`Message` (5.4.6) and what a person wants to see beside it.
+    """`Message` [QS 5.4.6], extended by the sample's metadata.
 
-    `payload` is None where it is on disk only: the driver fills it in by `position`. `incarnation` is the queue's;
-    the last two are where a dead letter was in the queue that it comes from.
+    `payload` is None if the payload is on disk only: the driver loads it by `position`. `incarnation` is the queue's.
+    `dead_letter_position` and `dead_letter_incarnation` locate a dead letter in the queue from which it came.
     """
 
     queue_name: str
@@ -84,12 +87,12 @@ class MessageData(msgspec.Struct, frozen=True, tag="message"):
 
 
 class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
-    """The outcome for samples that a command names one by one (an extension).
+    """The outcome of a command that lists samples individually (an extension).
 
-    `refused` are the places, from 0, of those that were not done, and `reason` is that of the first. An insertion
-    counts in `duplicate_count` those that the queue held already; they are done. A move lists by number, beside what
-    the target refused, in `absent` the samples that are not in the source any more or that a consumer has, and in
-    `without_payload` those whose payload the target needs.
+    `refused`, `absent` and `without_payload` are indexes, from 0, into the command's samples. `reason` explains the
+    first of `refused`. For an insertion, `duplicate_count` is the number of samples that the queue held already; they
+    count as done. For a move, `absent` lists samples that have left the source or that a consumer has, and
+    `without_payload` lists samples whose payload the client must send.
     """
 
     done_count: int
@@ -101,10 +104,10 @@ class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
 
 
 class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
-    """The recording of a service, in progress or over (an extension).
+    """The state of a service's recording, in progress or ended (an extension).
 
-    `folder` is empty where there was none. `end` is the cause of its end, as in `run.json`, and is empty while it
-    continues; `text` is the error. Counts and `bytes` are as of about a second ago.
+    `folder` is empty if nothing was ever recorded. `end` is the cause of the end, as in `run.json`, and empty while the
+    recording continues; `text` is the error message. The counts and `bytes` are about a second old.
     """
 
     folder: str = ""
@@ -118,16 +121,16 @@ class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
     message_rows: int = 0
     bytes: int = 0
     is_complete: bool = False
-    """The folder is finished, with all that there will be."""
+    """Whether the folder is finished: nothing will be added to it."""
 
     @property
     def is_on(self) -> bool:
-        """Return whether it goes on."""
+        """Return whether the recording is in progress."""
         return bool(self.folder) and not self.end
 
 
 class ConfigurationText(msgspec.Struct, frozen=True, tag="configuration"):
-    """The configuration of a service as it is now: canonical XML, which `qsctl validate` accepts (an extension)."""
+    """The current configuration of a service as canonical XML, which `qsctl validate` accepts (an extension)."""
 
     xml: str
 
@@ -144,9 +147,10 @@ Body: TypeAlias = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """`CommandReply` [QS 5.3]: `native_retcode` is reserved; `text` describes the result.
+    """`CommandReply` [QS 5.3].
 
-    `not_found` narrows ERROR for callers on this machine; on the wire it is an ERROR with the same text.
+    `text` describes the result; `native_retcode` is reserved. `not_found` distinguishes a missing resource from other
+    errors for callers in the same process; on the wire the reply is an ERROR with the same text.
     """
 
     retcode: ReturnCode
@@ -157,6 +161,6 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def refusal(error: QsctlError, retcode: ReturnCode = ReturnCode.ERROR) -> Reply:
-    """Return the answer to a command that cannot be carried out: what is wrong, and what to do."""
+    """Return the reply for a command that failed: the error's message and its remedy."""
     text = f"{error.message}. {error.remedy}" if error.remedy else error.message
     return Reply(retcode, text, not_found=isinstance(error, NotFound))

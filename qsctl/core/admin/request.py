@@ -1,7 +1,7 @@
-"""The raw form of a command, `<ACTION> <resource> [<body>]`, read into a `Command` [QS 5.2].
+"""Parser of a raw command, `<ACTION> <resource> [<body>]`, into a `Command` [QS 5.2].
 
-Decides: which action goes with which resource, and what the body is. XML in a body is read by what knows XML: the
-caller hands in the two readers.
+Decides: which action is valid for which resource, and how the body is read. The caller supplies the two readers of XML
+bodies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 _URL: Final = "str://"
 ONLY_IF_EMPTY: Final = "only_if_empty"
-"""The body of a DELETE that is refused where samples are held."""
+"""The body of a DELETE that is refused if samples are held."""
 
 _ESCAPED_QUOTE: Final = re.compile(r"""=\s*\\["']""")
 _ESCAPE: Final = re.compile(r"""\\([\\"'nrt])""")
@@ -47,17 +47,17 @@ def command_of(
     read_queue: Callable[[str], SharedReaderQueueSettings],
     read_subscriber: Callable[[str], SharedSubscriberSettings],
 ) -> Command:
-    """Read a request.
+    """Parse a raw command.
 
     Args:
         action: CREATE, UPDATE, DELETE, GET or SHUTDOWN, in any case.
         resource: a full resource identifier; SHUTDOWN takes none.
         body: XML as `str://"…"` for CREATE and UPDATE, a selector for samples, otherwise empty.
-        read_queue: makes settings of a `<shared_reader_queue>` snippet.
-        read_subscriber: makes settings of a `<shared_subscriber>` snippet.
+        read_queue: converts a `<shared_reader_queue>` snippet to settings.
+        read_subscriber: converts a `<shared_subscriber>` snippet to settings.
 
     Raises:
-        UsageError: an unknown action, a wrong identifier, or a body that the command does not take.
+        UsageError: an unknown action, a wrong identifier, or a body that the command does not accept.
         Refused: the action does not exist for this resource, or the body is a URL of another kind.
     """
     try:
@@ -85,14 +85,14 @@ def command_of(
 
 
 def xml_of_body(body: str, action: CommandAction = CommandAction.CREATE) -> str:
-    r"""Return the XML of `str://"…"`, or of a body that is XML itself.
+    r"""Return the XML of `str://"…"`, or the body itself if it is XML.
 
-    [QS 5.4.1] prints the text as a C string, `str://"<a b=\"c\">"`, and senders copy its backslashes:
-    where an attribute's quotation mark has one, all are escapes.
+    [QS 5.4.1] prints the text as a C string, `str://"<a b=\"c\">"`, and senders copy its backslashes. If an attribute's
+    quotation mark is escaped, all backslashes are read as escapes.
 
     Raises:
-        Refused: the body is another URL: a service reads no file and fetches nothing for a client.
-        UsageError: there is no XML in it.
+        Refused: the body is another URL: a service neither reads files nor fetches URLs for a client.
+        UsageError: the body contains no XML.
     """
     text = body.strip()
     if text.startswith(_URL):
@@ -163,10 +163,10 @@ def _get(resource: ResourceIdentifier, body: str) -> Command:
 
 
 def only_if_empty(body: str) -> bool:
-    """Read the body of a DELETE of queues: empty, as [QS 5.4.2] has it, or `only_if_empty`, an extension.
+    """Return whether the body of a DELETE is `only_if_empty`, an extension; [QS 5.4.2] has an empty body.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the body is any other text.
     """
     if body.strip() not in ("", ONLY_IF_EMPTY):
         raise UsageError(

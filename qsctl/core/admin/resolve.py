@@ -1,7 +1,7 @@
-"""Short names that people type, resolved against what a service holds [QS 5.2.1].
+"""Resolution of the short names that people type against the resources of a service [QS 5.2.1].
 
-A queue is `Q`, `S/Q`, `P/S/Q` or `Topic@S`; a shared subscriber `S` or `P/S`; a domain participant `P`. A full resource
-identifier begins with `/` and is taken as it is. What fits twice is an error that lists the candidates.
+A queue is `Q`, `S/Q`, `P/S/Q` or `Topic@S`; a shared subscriber `S` or `P/S`; a domain participant `P`. A text that
+begins with `/` is read as a full resource identifier. An ambiguous name is an error that lists the candidates.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def resolve_queue(text: str, data: ServiceData) -> ResourceIdentifier:
     """Return the queue that `text` names.
 
     Raises:
-        NotFound: the service has no such queue; the remedy names what is near.
-        UsageError: several queues fit, or a full identifier is wrong or names no queue.
+        NotFound: the service has no such queue; the remedy lists similar names.
+        UsageError: several queues match, or a full identifier is malformed or does not identify a queue.
     """
     if text.startswith("/"):
         resource = parse_resource(text).bare
@@ -33,7 +33,7 @@ def resolve_queue(text: str, data: ServiceData) -> ResourceIdentifier:
 
 
 def queues_named(text: str, data: ServiceData) -> list[QueueData]:
-    """Every queue that a short form fits."""
+    """Return every queue that a short name matches."""
     if "@" in text:
         topic, _, subscriber = text.partition("@")
         return [
@@ -45,32 +45,32 @@ def queues_named(text: str, data: ServiceData) -> list[QueueData]:
 
 
 def resolve_subscriber(text: str, data: ServiceData) -> ResourceIdentifier:
-    """Return the shared subscriber that `text` names; an empty text means the only one there is.
+    """Return the shared subscriber that `text` names; an empty text means the service's only one.
 
     Raises:
         NotFound: the service has no such subscriber.
-        UsageError: several fit, or a full identifier names something else.
+        UsageError: several match, or a full identifier identifies something else.
     """
     return _container(ResourceKind.SHARED_SUBSCRIBER, text, data.subscribers)
 
 
 def resolve_participant(text: str, data: ServiceData) -> ResourceIdentifier:
-    """Return the domain participant that `text` names; an empty text means the only one there is.
+    """Return the domain participant that `text` names; an empty text means the service's only one.
 
     Raises:
         NotFound: the service has no such participant.
-        UsageError: several fit, or a full identifier names something else.
+        UsageError: several match, or a full identifier identifies something else.
     """
     return _container(ResourceKind.DOMAIN_PARTICIPANT, text, data.participants)
 
 
 def short_name(resource: ResourceIdentifier) -> str:
-    """Return the names alone, `P/S/Q`: what error messages and tables show."""
+    """Return the names of a resource without the kinds, `P/S/Q`, for error messages and tables."""
     return "/".join(name for _, name in resource.names)
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Return a sentence that helps after a wrong name: what is near, else what there is."""
+    """Return a hint after a wrong name: up to three similar names, else the first of the known ones."""
     if not known:
         return "There is none yet."
     by_tail = {each.rsplit("/", 1)[-1]: each for each in known}

@@ -1,8 +1,9 @@
-"""Samples that a command inserts, flags or removes one by one (an extension).
+"""Commands that insert, move, flag or remove listed samples (an extension).
 
-Decides: the reply. Inserting is the queue's, see `core.queue.insertion`. Between queues of one service samples move in
-one step. A client that moves them elsewhere flags them, inserts them, and removes them, and waits for each reply, which
-rests on the records: a crash in between leaves them in the source, or in both queues and flagged in both.
+Decides: the replies. `core.queue.insertion` decides about each inserted sample. A move between two queues of one
+service is atomic. A client that moves samples between services flags, inserts and removes them, and waits for each
+reply, which rests on the records: after a crash in between, the samples are in the source, or in both queues and
+flagged in both.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
 
 SAMPLES_MAX: Final = 2_000
-"""The most that one command may name: they are done in one turn, in which all else waits."""
+"""Maximum number of samples of one command: all of them are processed in a single turn, which delays other work."""
 
 
 def insert_samples(
@@ -34,7 +35,7 @@ def insert_samples(
     """Enqueue samples; the reply lists the refused ones.
 
     Raises:
-        Refused: there are too many, the queue is being deleted, or another replica is its master.
+        Refused: there are too many samples, the queue is being deleted, or another replica is its master.
     """
     _check_count(samples)
     became = host.insert(now, queue, samples)
@@ -49,11 +50,11 @@ def insert_samples(
 def move_samples(
     host: HostedService, now: Nanoseconds, source: ResourceIdentifier, target: ResourceIdentifier, command: MoveSamples
 ) -> Reply:
-    """Let samples leave a queue for another of the service; the reply lists those that stay.
+    """Move samples to another queue of the service; the reply lists those that remain in the source.
 
     Raises:
-        Refused: there are too many, both are one queue, the source is not the creation that was meant, or as
-            `HostedService.move` does.
+        Refused: there are too many samples, source and target are the same queue, the source was created anew since the
+            client read it, or `HostedService.move` refuses.
     """
     samples = command.samples
     _check_count(samples)
@@ -79,10 +80,10 @@ def move_samples(
 
 
 def flag_samples(host: HostedService, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> Reply:
-    """Flag those of these samples as redelivered that are held, and that no consumer has.
+    """Flag the listed samples as redelivered if the queue holds them and no consumer has them.
 
     Raises:
-        Refused: there are too many, or another replica is the queue's master.
+        Refused: there are too many samples, or another replica is the queue's master.
     """
     _check_count(samples)
     became = host.flag(queue, [_held(host, queue, each) for each in samples])
@@ -95,10 +96,10 @@ def flag_samples(host: HostedService, queue: ResourceIdentifier, samples: Sequen
 def remove_samples(
     host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[HeldSample]
 ) -> Reply:
-    """Remove those of these samples that are held; the reply lists those that were not.
+    """Remove the listed samples that the queue holds; the reply lists the missing ones.
 
     Raises:
-        Refused: there are too many, or another replica is the queue's master.
+        Refused: there are too many samples, or another replica is the queue's master.
     """
     _check_count(samples)
     found = [_held(host, queue, each) for each in samples]

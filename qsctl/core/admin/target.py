@@ -1,8 +1,8 @@
-"""The services that a command is for: POSIX `fnmatch` on the application name [QS 5.2].
+"""Matching of a command's target pattern against application names by POSIX `fnmatch` [QS 5.2].
 
-The standard's patterns differ from the usual ones of Python: a backslash takes the next character as it is, and
-brackets know classes such as `[[:digit:]]`. Case counts. A pattern takes time in proportion to its length times the
-name's, whatever it is: it comes from outside.
+Unlike Python's `fnmatch`, the POSIX one reads a backslash as an escape, and has character classes such as
+`[[:digit:]]`. Case is significant. The pattern comes from outside, so matching takes at most time proportional to the
+pattern's length times the name's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from qsctl.errors import UsageError
 
 MAX_PATTERN_LENGTH: Final = 255
-"""The bound of `service_name` on the wire, in characters."""
+"""Maximum length of `service_name` on the wire, in characters."""
 
 _CLASSES: Final[dict[str, frozenset[str]]] = {
     "alnum": frozenset(string.ascii_letters + string.digits),
@@ -34,13 +34,13 @@ _ANY: Final = "?"
 
 
 class _Literal(NamedTuple):
-    """One character as it is."""
+    """An element that matches one given character."""
 
     character: str
 
 
 class _Bracket(NamedTuple):
-    """One character of a set."""
+    """An element that matches one character of a bracket expression, or, negated, one character outside it."""
 
     negated: bool
     characters: frozenset[str]
@@ -55,7 +55,7 @@ _Element = _Literal | _Bracket | str
 
 
 def matches(pattern: str, application_name: str) -> bool:
-    """Return whether a service of this name is meant. A pattern longer than the wire allows means none."""
+    """Return whether a pattern matches an application name; a pattern longer than the wire allows matches none."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return False
     elements = _elements(pattern)
@@ -79,10 +79,10 @@ def matches(pattern: str, application_name: str) -> bool:
 
 
 def check_pattern(pattern: str) -> str:
-    """Return the pattern itself, when a command may carry it.
+    """Return the pattern itself if a command may carry it.
 
     Raises:
-        UsageError: it is empty or too long.
+        UsageError: the pattern is empty or too long.
     """
     if not pattern:
         raise UsageError("the target service is empty", remedy="Write its application name, or * for every service.")
@@ -124,7 +124,10 @@ def _elements(pattern: str) -> list[_Element]:
 
 
 def _bracket(pattern: str, at: int) -> tuple[_Bracket, int] | None:
-    """Return the set that begins behind `[`, and where it ends; None: nothing closes it, the `[` is literal."""
+    """Return the bracket expression that begins at `at`, just behind its `[`, and the index behind its `]`.
+
+    Return None if no `]` follows: the `[` is then a literal character.
+    """
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
     first = at
@@ -147,7 +150,7 @@ def _bracket(pattern: str, at: int) -> tuple[_Bracket, int] | None:
 
 
 def _member(pattern: str, at: int) -> tuple[str, int]:
-    """One character of a set, perhaps escaped or written as `[.x.]` or `[=x=]`, and where the next begins."""
+    r"""Return one character of a bracket expression and the index behind it; it may be `\x`, `[.x.]` or `[=x=]`."""
     for mark in (".", "="):
         if pattern.startswith(f"[{mark}", at) and pattern.startswith(f"{mark}]", at + 3):
             return pattern[at + 2], at + 5

@@ -1,1 +1,4 @@
-"""The client side as state machines [QS 8]: what to send again, what was acknowledged, which reply is whose."""
+"""Producer, consumer, requester and replier as state machines [QS 8], without wires, clocks or blocking.
+
+They decide which samples are sent again, what is acknowledged, and which reply belongs to which request.
+"""

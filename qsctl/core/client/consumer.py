@@ -1,6 +1,7 @@
-"""The consumer's side of a queue: what it holds and has not answered [QS 2.5 and 2.10.2].
+"""The consumer's side of a queue: samples received and not yet acknowledged [QS 2.5 and 2.10.2].
 
-Decides: which deliveries may be acknowledged and how answers are gathered. Leaves to others: wires and blocking.
+Decides: which deliveries may be acknowledged and how acknowledgments are batched. Wires and blocking are left to the
+callers.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 UNLIMITED_THRESHOLD = -1
 
 ANSWERED_TWINS_MAX: Final = 10_000
-"""Twins of answered samples that are remembered: a program that leaves them aside must not grow."""
+"""Maximum number of answered samples whose twins are remembered, for programs that never answer the twins."""
 
 
 class QueueReader:
     """One reader of one queue, `<topic>@<subscriber>`.
 
-    A sample that comes a second time while it is held replaces the first. The queue gives a sample twice to one that it
-    had taken for gone, and two services that host the queue give it each. Whichever of the twins the program answers
-    first, the answer is sent once and holds for both: the queue knows the sample by its identity.
+    A sample that arrives again while it is held replaces the first. That happens if the queue wrongly considered the
+    consumer gone, or if two services host the queue. Both deliveries, called twins, have one identity: the program's
+    first answer to either of them is sent, and holds for both.
 
-    What a former master of a replicated queue sent, and comes after something of a later one, is refused: that one
-    delivers the sample again, and what the former one is answered has no effect [QS 7.1.2].
+    A sample of a former master of a replicated queue that arrives after one of a later master is refused: the later
+    master delivers the sample again, and an answer to the former one has no effect [QS 7.1.2].
     """
 
     def __init__(self, queue: str, consumer_guid: Guid, *, source_guid: Guid = NIL_GUID) -> None:
@@ -45,43 +46,41 @@ class QueueReader:
         self._waiting: deque[Delivery] = deque()
         self._held: dict[SampleIdentity, Delivery] = {}
         self._delivered: dict[SampleIdentity, None] = {}
-        """Samples that the program received and has not answered, in order; those that wait may be a hundred times as
-        many.
-        """
+        """Samples that the program received and has not answered, in order; the waiting ones may be far more."""
         self._twins_delivered: dict[SampleIdentity, int] = {}
-        """Of held samples that came again: how many twins the program had received before."""
+        """Number of twins that the program received before, for each held sample that arrived again."""
         self._answered_twins: dict[SampleIdentity, int] = {}
-        """Of answered samples: how many twins are with the program, which may answer them too."""
+        """Number of twins that the program still has, and may answer too, for each answered sample."""
         self._answers: list[Acknowledgment] = []
         self.epoch = 0
-        """The lower 16 bits of the latest epoch in which something came; 0: none, or the queue is not replicated."""
+        """The lower 16 bits of the latest epoch received; 0: none, or the queue is not replicated."""
         self.refused_count = 0
-        """Samples of former masters."""
+        """Number of refused samples of former masters."""
         self._question = QUESTION_NUMBER_MIN
         self.end_count = 0
-        """Services that answered the latest question: what each could send to this consumer has come."""
+        """Number of services that answered the latest question: each has sent all that it could to this consumer."""
 
     @property
     def waiting_count(self) -> int:
-        """Samples that came and that the program has not received yet."""
+        """Return the number of samples that arrived and that the program has not received yet."""
         return len(self._waiting)
 
     @property
     def held_count(self) -> int:
-        """Samples that came and are not answered yet."""
+        """Return the number of samples that arrived and are not answered yet."""
         return len(self._held)
 
     @property
     def touched_count(self) -> int:
-        """Samples that the program received and has not answered: they may have had an effect."""
+        """Return the number of samples that the program received and has not answered: they may have had an effect."""
         return len(self._held) - len(self._waiting) + len(self._twins_delivered)
 
     def holds(self, identity: SampleIdentity) -> bool:
-        """Return whether a sample came and is not answered yet."""
+        """Return whether a sample arrived and is not answered yet."""
         return identity in self._held
 
     def receive(self, delivery: Delivery) -> bool:
-        """Keep a sample that the queue sent; false: it is one of a former master."""
+        """Keep a sample that the queue sent; return False if a former master sent it, which refuses it."""
         if delivery.flags > FLAGS_MASK and not self._is_of_latest(delivery.flags >> EPOCH_SHIFT):
             self.refused_count += 1
             return False
@@ -98,7 +97,7 @@ class QueueReader:
         return True
 
     def ask(self) -> Acknowledgment:
-        """Return the question whether the queue has more for this consumer; send it behind all answers."""
+        """Return a message that asks whether the queue has more for this consumer; send it after all answers."""
         self._question += 1
         self.end_count = 0
         return Acknowledgment(
@@ -106,11 +105,11 @@ class QueueReader:
         )
 
     def forget_epoch(self) -> None:
-        """Take what comes next for that of the present master: of replicas without a disk all may have begun again."""
+        """Accept any epoch next: replicas without a disk may all have restarted with an earlier one."""
         self.epoch = 0
 
     def deliver(self, count: int) -> list[Delivery]:
-        """Return up to `count` samples for the program, in order of arrival; they stay held until they are answered."""
+        """Return up to `count` samples for the program, in order of arrival; they remain held until answered."""
         if count >= len(self._waiting):
             delivered = list(self._waiting)
             self._waiting.clear()
@@ -120,11 +119,11 @@ class QueueReader:
         return delivered
 
     def acknowledge(self, identity: SampleIdentity, response: AckResponse = AckResponse.ACCEPTED) -> None:
-        """Answer one held sample: accepted, or rejected, which counts as a failed delivery.
+        """Answer a held sample: accepted, or rejected, which counts as a failed delivery.
 
         Raises:
-            UsageError: the sample is not held: never received, or answered before. A twin of an answered one is no
-                mistake.
+            UsageError: the sample is not held: never received, or answered before. The twin of an answered sample
+                raises no error.
         """
         if self._held.pop(identity, None) is None:
             if self._forget_twin(identity):
@@ -141,7 +140,7 @@ class QueueReader:
         self._answers.append(Acknowledgment(self.queue, self.consumer_guid, identity, response))
 
     def acknowledge_all(self, response: AckResponse = AckResponse.ACCEPTED) -> int:
-        """Answer every sample that the program received, and return their number; those still waiting stay."""
+        """Answer every sample that the program received, and return their number; waiting samples remain held."""
         for identity in self._twins_delivered:
             self._remove_waiting(identity)
         self._twins_delivered.clear()
@@ -155,7 +154,7 @@ class QueueReader:
     def availability(
         self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD
     ) -> ConsumerAvailability:
-        """Return what the queue is to know about this consumer [QS 2.10.2].
+        """Return the message by which the consumer reports its threshold and whether it receives [QS 2.10.2].
 
         Raises:
             UsageError: a threshold below -1.
@@ -167,7 +166,7 @@ class QueueReader:
         return ConsumerAvailability(self.queue, self.consumer_guid, reception_enabled, unacked_threshold)
 
     def pop_answers(self) -> list[Acknowledgment]:
-        """Return the answers to send now, in order."""
+        """Return the answers to send now, in order, and forget them."""
         answers = self._answers
         self._answers = []
         return answers
@@ -179,7 +178,7 @@ class QueueReader:
         return True
 
     def _remove_waiting(self, identity: SampleIdentity) -> bool:
-        """Let a sample wait no more. False: it does not wait."""
+        """Remove a sample from the waiting ones; return False if it is not among them."""
         for at, delivery in enumerate(self._waiting):
             if delivery.identity == identity:
                 del self._waiting[at]
@@ -193,7 +192,7 @@ class QueueReader:
                 del self._answered_twins[next(iter(self._answered_twins))]
 
     def _forget_twin(self, identity: SampleIdentity) -> bool:
-        """Return whether the answer for a sample was given for its twin."""
+        """Return whether a sample's answer was already sent for its twin, and count the twin as answered."""
         count = self._answered_twins.pop(identity, 0)
         if count > 1:
             self._answered_twins[identity] = count - 1

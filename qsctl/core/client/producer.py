@@ -1,7 +1,7 @@
 """The producer's side of a topic: a window of samples that its queues have not answered yet [QS 2.4].
 
-Decides: when a sample is done, and which samples go out again when a queue comes back. A sample waits for every
-acknowledging queue that was there when it was written. Leaves to others: wires, clocks and blocking.
+Decides: when a sample is complete, and which samples are sent again when a queue reappears. A sample waits for every
+acknowledging queue that was matched when it was written. Wires, clocks and blocking are left to the callers.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 RANGES_SHOWN: Final = 5
-"""Number of ranges of identities that a message lists."""
+"""Maximum number of ranges of identities that a message lists."""
 
 WINDOW_COUNT: Final = 1000
-"""Unacknowledged samples of a producer: the flow control between it and its queues."""
+"""Default number of unacknowledged samples of a producer: the flow control between it and its queues."""
 
 # Reading a member of an enumeration by its name takes longer than the step it is read in.
 _REJECTED: Final = AckResponse.REJECTED
 
 SEQUENCE_NUMBER_END: Final = 2**63
-"""A sequence number travels as a signed and an unsigned half of 32 bits."""
+"""First invalid sequence number: on the wire it is a signed and an unsigned half of 32 bits."""
 
 
 def ranges_of(identities: Iterable[SampleIdentity]) -> str:
-    """Identities for people: `GUID:3`, or `GUID:3-7` for those that follow each other."""
+    """Return identities as text for people: `GUID:3`, or `GUID:3-7` for consecutive numbers."""
     runs: list[tuple[SampleIdentity, int]] = []
     for identity in sorted(identities):
         first, last = runs[-1] if runs else (identity, -1)
@@ -51,7 +51,7 @@ class WriteOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class _UnackedSample(msgspec.Struct, gc=False):
-    """An unacknowledged sample: which queues still have to answer, and whether one has rejected it."""
+    """A written sample, the queues that have not answered it, and whether one has rejected it."""
 
     write: Write
     waiting_for: frozenset[str]
@@ -59,10 +59,10 @@ class _UnackedSample(msgspec.Struct, gc=False):
 
 
 class Producer:
-    """One writer of one topic. Without a source GUID of its own its samples carry the writer's [QS 2.11.1].
+    """One writer of one topic. By default its samples carry the writer's GUID as source GUID [QS 2.11.1].
 
-    Samples written while no queue is there wait in the window and go out when the first appears. A queue that
-    vanishes and comes back is sent again what it has not answered: it drops duplicates by identity.
+    Samples written while no queue is matched wait in the window and are sent when the first queue appears. A queue that
+    vanishes and reappears is sent its unanswered samples again; it drops duplicates by identity.
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class Producer:
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
-        """The queues of the topic that are there, as `<topic>@<subscriber>`."""
+        """Return the matched queues of the topic, as `<topic>@<subscriber>`."""
         return tuple(self._queues)
 
     @property
     def unacknowledged_count(self) -> int:
-        """Samples that some queue has not answered yet."""
+        """Return the number of samples that some queue has not answered yet."""
         return len(self._open)
 
     @property
     def has_room(self) -> bool:
-        """Return whether `write` may be called."""
+        """Return whether the window has room for another `write`."""
         return len(self._open) < self.window_count
 
     def queue_appeared(self, queue: str, acknowledges: bool) -> None:
-        """Note a queue of the topic; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
+        """Add a matched queue of the topic; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
         was_alone = not self._queues
         self._queues[queue] = acknowledges
         self._renew_acknowledging()
@@ -113,7 +113,7 @@ class Producer:
             self._complete_unawaited()
 
     def queue_vanished(self, queue: str) -> None:
-        """Note that a queue is gone. A sample waits on only where no other queue answers for it."""
+        """Remove a queue that is no longer matched; samples that another queue is to answer stop waiting for it."""
         self._queues.pop(queue, None)
         self._renew_acknowledging()
         for number, each in list(self._open.items()):
@@ -123,7 +123,7 @@ class Producer:
                     self._complete(number, each)
 
     def queue_deleted(self, queue: str) -> list[SampleIdentity]:
-        """Take for refused what a deleted queue has not answered, for it does not hold it; return those samples."""
+        """Treat the samples that a deleted queue has not answered as rejected by it, and return their identities."""
         self._queues.pop(queue, None)
         self._renew_acknowledging()
         refused = [(number, each) for number, each in self._open.items() if queue in each.waiting_for]
@@ -144,14 +144,14 @@ class Producer:
         related_identity: SampleIdentity = NIL_IDENTITY,
         flags: int = 0,
     ) -> SampleIdentity:
-        """Put a sample into the window.
+        """Add a sample to the window and return its identity.
 
-        Without an identity it has the next sequence number of this writer. A given one has this writer's GUID and a
-        number from 1, which no unacknowledged sample has; the numbers that follow by themselves are behind the highest
-        one given. A queue that holds a sample of this identity, or lately held one, accepts it and drops it.
+        By default the sample gets this writer's next sequence number. A given identity must have this writer's GUID and
+        a number of 1 or more that no unacknowledged sample has; later default numbers follow the highest one given. A
+        queue that holds or recently held a sample of this identity accepts it and drops it.
 
         Raises:
-            UsageError: the window is full, look at `has_room` first; or the identity is none of those.
+            UsageError: the window is full, which `has_room` shows beforehand; or the given identity is not allowed.
         """
         if len(self._open) >= self.window_count:
             raise UsageError(
@@ -188,7 +188,7 @@ class Producer:
         return identity
 
     def receive(self, answer: WriteAcknowledgment) -> bool:
-        """Process a queue's answer. False: the sample is another writer's, or acknowledged before; nothing changes."""
+        """Process a queue's answer; return False if the sample is another writer's or was acknowledged before."""
         number = answer.identity.sequence_number
         each = self._open.get(number)
         if each is None or answer.identity.writer_guid != self.writer_guid:
@@ -206,13 +206,13 @@ class Producer:
         return [each.write.identity for each in self._open.values()]
 
     def pop_writes(self) -> list[Write]:
-        """Return the samples to send now, in order."""
+        """Return the samples to send now, in order, and forget them."""
         outgoing = list(self._outgoing.values())
         self._outgoing = {}
         return outgoing
 
     def pop_outcomes(self) -> list[WriteOutcome]:
-        """Return what became of samples since the last call, in the order of the answers."""
+        """Return the outcomes of samples completed since the last call, in the order of the answers."""
         outcomes = list(self._outcomes)
         self._outcomes.clear()
         return outcomes

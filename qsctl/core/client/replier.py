@@ -1,4 +1,4 @@
-"""The replier: requests in, replies out to the one that asked [QS 2.11.2 and 2.11.3]."""
+"""The replier: receives requests and sends each reply to the requester of its request [QS 2.11.2 and 2.11.3]."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Replier:
         self.producer = producer
 
     def reply(self, request: Delivery, payload: bytes, *, lifespan_ns: Nanoseconds = INFINITE_NS) -> SampleIdentity:
-        """Send one reply to the requester that sent `request`; the request itself stays to be acknowledged.
+        """Write a reply to the requester that sent `request`; the request itself remains to be acknowledged.
 
-        The reply carries the request's identity and source GUID, so that it reaches that requester even after it
-        restarted with the same source GUID.
+        The reply carries the request's identity and source GUID, so that it reaches the requester even after a restart
+        with the same source GUID.
 
         Raises:
-            UsageError: the request names no source, or the producer's window is full.
+            UsageError: the request has no source GUID, or the producer's window is full.
         """
         if request.source_guid == NIL_GUID:
             raise UsageError(
@@ -42,6 +42,6 @@ class Replier:
         """Acknowledge the request.
 
         Raises:
-            UsageError: it is not held: answered before.
+            UsageError: the request is not held: it was answered before.
         """
         self.consumer.acknowledge(request.identity, response)

@@ -1,7 +1,7 @@
-"""The requester: requests out, each reply to its request [QS 2.11].
+"""The requester: sends requests and assigns each reply to its request [QS 2.11].
 
-Decides: correlation by the identity of the request. A reply to no open request is acknowledged and dropped, else
-it would come again for ever.
+Decides: the correlation by the identity of the request. A reply that belongs to no open request is acknowledged and
+dropped; otherwise it would be delivered again for ever.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Requester:
     Args:
         producer: writes the requests; its source GUID is the requester's.
         consumer: attached to the reply queue with the same source GUID [QS 2.11.3].
-        acknowledges: whether a reply is acknowledged as it comes. If not, `acknowledge` does it, and replies to other
-            requests of the same source are left for their sender.
+        acknowledges: whether each reply is acknowledged on arrival. If not, `acknowledge` must be called, and replies
+            to requests of another process with the same source GUID remain for that process.
     """
 
     def __init__(self, producer: Producer, consumer: QueueReader, *, acknowledges: bool = True) -> None:
@@ -43,7 +43,7 @@ class Requester:
         return identity
 
     def sort_replies(self) -> None:
-        """Give every reply that has come to its request; acknowledge it where that is not left to the caller."""
+        """Assign every reply that has arrived to its request, and acknowledge it unless the caller does."""
         for delivery in self.consumer.deliver(self.consumer.waiting_count):
             kept = self._replies.get(delivery.related_identity)
             if kept is None:
@@ -54,20 +54,20 @@ class Requester:
                 self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
     def acknowledge(self, replies: Iterable[Delivery]) -> None:
-        """Acknowledge replies that `pop_replies` gave.
+        """Acknowledge replies that `pop_replies` returned.
 
         Raises:
-            UsageError: one is not held: acknowledged before.
+            UsageError: a reply is not held: it was acknowledged before.
         """
         for delivery in replies:
             self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
     def reply_count(self, request: SampleIdentity) -> int:
-        """Return how many replies to a request `pop_replies` would return."""
+        """Return the number of replies to a request that `pop_replies` would return."""
         return len(self._replies.get(request, ()))
 
     def pop_replies(self, request: SampleIdentity) -> list[Delivery]:
-        """Return the replies to a request that have come since the last call."""
+        """Return the replies to a request that have arrived since the last call."""
         kept = self._replies.get(request)
         if not kept:
             return []
@@ -75,5 +75,5 @@ class Requester:
         return kept
 
     def forget(self, request: SampleIdentity) -> None:
-        """Want no more replies to this request."""
+        """Drop the replies to this request that have not been returned, and any that arrive later."""
         self._replies.pop(request, None)

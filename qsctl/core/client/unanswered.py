@@ -1,9 +1,9 @@
-"""Samples for replicated queues that have no answer, as a producer writes them again [QS 7.1.1.2].
+"""Samples written to replicated queues and not yet answered, and when a producer writes them again [QS 7.1.1.2].
 
-Decides: the result of the answers of several replicas. A positive one of any replica is the queue's. A negative one is
-that replica's alone, and of one attempt: the sample is refused once every reachable replica refused the attempt. While
-the queue has no master every replica refuses; such a sample, and one without an answer, is written again as another
-attempt: a queue that has it already drops the copy, by its identity.
+Decides: the combined result of the answers of several replicas. A positive answer of any replica is the queue's answer.
+A negative one counts for that replica and that attempt alone: the sample is refused once every reachable replica has
+refused the attempt. While the queue has no master every replica refuses; a sample refused so, or not answered, is
+written again as another attempt. A queue that holds it already drops the copy, by its identity.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from qsctl.identity import SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 WRITES_AGAIN_NS: Final[Nanoseconds] = SECOND_NS
-"""After so long without an answer a sample is written again."""
+"""Time without an answer after which a sample is written again."""
 
 PATIENCE_NS: Final[Nanoseconds] = 60 * SECOND_NS
-"""So long a sample is written again that every replica refuses for lack of a master; then it is refused."""
+"""Time for which a sample is retried that every replica refuses for lack of a master; then it is refused."""
 
 ATTEMPT_MAX: Final = 2**16 - 1
-"""The last attempt that has a number of its own: what an answer on the wire can name."""
+"""Highest attempt number that an answer on the wire can carry; later attempts use it again."""
 
 Replicas: TypeAlias = Mapping[str, AbstractSet[str]]
-"""The replicas that are there, by their marks, of each replicated queue `<topic>@<subscriber>` that answers."""
+"""The reachable replicas, by their identifiers, of each replicated queue `<topic>@<subscriber>` that acknowledges."""
 
 
 class _Open(msgspec.Struct, gc=False):
-    """A sample without an answer of these queues."""
+    """A sample that some replicated queues have not answered."""
 
     write: Write
     first_sent_ns: Nanoseconds
     sent_ns: Nanoseconds
     queues: frozenset[str]
     refused_by: dict[str, set[str]] | None = None
-    """The replicas of each queue that refused its last attempt; None: none did."""
+    """The replicas of each queue that refused the latest attempt; None: none did."""
     is_refused_by_master: bool = False
 
 
 class Unanswered:
-    """The samples of one writer.
+    """The unanswered samples of one writer.
 
     Args:
-        writes_again_ns: after so long without an answer a sample is written again.
-        patience_ns: after so long a sample that all replicas refuse is refused, master or not.
+        writes_again_ns: time without an answer after which a sample is written again.
+        patience_ns: time after which a sample that all replicas refuse is refused, even if none of them is a master.
     """
 
     def __init__(self, writes_again_ns: Nanoseconds = WRITES_AGAIN_NS, patience_ns: Nanoseconds = PATIENCE_NS) -> None:
@@ -58,13 +58,13 @@ class Unanswered:
         self._open: dict[SampleIdentity, _Open] = {}
         self._look_at_ns: Nanoseconds = 0
         self.written_again_count = 0
-        """Number of times that a sample was written again, since the start."""
+        """Number of repeated writes since the start."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     def sent(self, now: Nanoseconds, writes: Sequence[Write], replicas: Replicas) -> list[Write]:
-        """Note that samples are written; return them with the number of their attempts."""
+        """Register samples that are about to be sent; return them with their attempt numbers."""
         if not replicas:
             return list(writes)
         numbered: list[Write] = []
@@ -80,7 +80,7 @@ class Unanswered:
         return numbered
 
     def receive(self, answer: WriteAcknowledgment, replica: str, replicas: Replicas) -> bool:
-        """Process a replica's answer; whether it is the queue's."""
+        """Process a replica's answer; return whether it decides the queue's answer."""
         each = self._open.get(answer.identity)
         if each is None or answer.queue not in each.queues:
             return answer.response != AckResponse.REJECTED
@@ -98,7 +98,7 @@ class Unanswered:
         return True
 
     def pop_due(self, now: Nanoseconds, replicas: Replicas) -> list[Write]:
-        """Return what is to be written again now."""
+        """Return the samples to write again now, each as its next attempt."""
         if now < self._look_at_ns or not replicas:
             return []
         self._look_at_ns = now + self._writes_again_ns // 4
@@ -107,7 +107,7 @@ class Unanswered:
         return [self._again(now, each) for each in due]
 
     def pop_refused(self, now: Nanoseconds, replicas: Replicas, *, gives_up: bool = False) -> list[WriteAcknowledgment]:
-        """Return the refusals of samples that every replica refuses for too long; with `gives_up` of all of them."""
+        """Return refusals of the samples that every replica has refused for too long; with `gives_up`, of all."""
         refused: list[WriteAcknowledgment] = []
         # They are in the order in which they were first sent: a full window is not looked through at every turn.
         old = takewhile(lambda each: gives_up or now - each.first_sent_ns >= self._patience_ns, self._open.values())
@@ -120,7 +120,7 @@ class Unanswered:
         return refused
 
     def forget(self, queue: str) -> None:
-        """Wait for no answer of a queue any more: it is gone."""
+        """Stop waiting for answers of a queue that no longer exists."""
         for each in list(self._open.values()):
             self._answered(each, queue)
 
