@@ -1,4 +1,4 @@
-"""Arguments of the functions that simulate, as the options of the commands are given: one place for all of them."""
+"""Conversion of Python arguments to the values of command-line options, for all functions that simulate."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Texts: TypeAlias = str | Sequence[str]
 
 
 def path_text(name: PathName | None) -> str | None:
-    """Return a path as the text that the command has."""
+    """Return a path as text, the form that the commands expect; None stays None."""
     return None if name is None else fspath(name)
 
 
 def path_texts(names: PathName | Sequence[PathName] | None) -> list[str] | None:
-    """Return one path, or several, as the texts of an option that may be repeated."""
+    """Return one path or several as a list of texts, the value of a repeatable option; None stays None."""
     if names is None:
         return None
     return [fspath(names)] if isinstance(names, str | PathLike) else [fspath(name) for name in names]
 
 
 def texts(given: Texts) -> list[str]:
-    """Return the values of an option that may be repeated."""
+    """Return a text or several as a list, the value of a repeatable option."""
     return [given] if isinstance(given, str) else list(given)
 
 
 def at_least(least: int, number: int, name: str) -> int:
-    """Return a number, as the command's option has it checked.
+    """Return a number if it is at least `least`.
 
     Raises:
-        UsageError: it is smaller than the least.
+        UsageError: it is smaller.
     """
     if number < least:
         raise UsageError(f"{name} {number} is not at least {least}", remedy=f"Give {least} or more.")
@@ -45,15 +45,15 @@ def at_least(least: int, number: int, name: str) -> int:
 
 
 def scenario_changes(settings: Mapping[str, object] | None, variables: Mapping[str, object] | None) -> ScenarioChanges:
-    """Return the values of `--set` and `--var`."""
+    """Return the settings and variables as the values of `--set` and `--var`."""
     return ScenarioChanges(assignments(settings), assignments(variables))
 
 
 def spark(master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
-    """Return the Spark that a function computes on.
+    """Return the options of the Spark cluster that computes.
 
     Raises:
-        UsageError: there are settings of Spark, and no master.
+        UsageError: settings of Spark are given without a master.
     """
     if conf and not master:
         raise UsageError("conf has settings of Spark, and no master is named", remedy='As in master="local[*]".')
@@ -61,10 +61,10 @@ def spark(master: str, conf: Mapping[str, str] | None) -> ClusterOptions:
 
 
 def spark_or_processes(workers: int, master: str, conf: Mapping[str, str] | None) -> TaskOptions:
-    """Return the Spark of `master`, or without one `workers` processes.
+    """Return the options of the Spark cluster `master`, or of `workers` processes without one.
 
     Raises:
-        UsageError: the number of processes is not at least 1, or there are settings of Spark, and no master.
+        UsageError: `workers` is less than 1, or settings of Spark are given without a master.
     """
     cluster = spark(master, conf)
     return (

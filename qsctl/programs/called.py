@@ -1,4 +1,4 @@
-"""The call of a command's function by a program: progress, cancellation and notes as the program's own functions."""
+"""Calls of a command's function by a program, with the program's functions for progress and cancellation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ContentT = TypeVar("ContentT", bound=Result)
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """Progress of a call: `done` of `total` in the unit of the work, the time it took and the time expected to be left.
+    """Progress of a call: `done` of `total` work units, the elapsed seconds, and the estimated remaining seconds.
 
-    `remaining_s` is None until something is done.
+    `remaining_s` is None while `done` is 0.
     """
 
     done: float
@@ -31,10 +31,10 @@ class WorkDone:
 
 
 class SettableEvent(Protocol):
-    """An event as `threading.Event` is one."""
+    """An event with the interface of `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Return whether it was set."""
+        """Return whether the event is set."""
 
 
 ProgressCallback: TypeAlias = Callable[[WorkDone], None]
@@ -48,16 +48,16 @@ def called(
     should_stop: ShouldStop | None = None,
     on_replication: Callable[[ReplicationProgress], None] | None = None,
 ) -> CommandResult[ContentT]:
-    """Call a command's function for a program.
+    """Call a command's function for a program, and collect its notes.
 
     Args:
-        command: the call.
-        progress: called in the calling thread as the work goes on; an exception of its own ends the work.
-        should_stop: an event or a function; asked as often as progress is reported.
-        on_replication: called before `progress` where a run of a scenario goes on.
+        command: calls the function.
+        progress: called in the calling thread during the work; an exception that it raises ends the work.
+        should_stop: an event or a function that requests the end; checked whenever progress is reported.
+        on_replication: called before `progress` while a scenario is simulated.
 
     Raises:
-        QsctlError: what the command refuses; `Interrupted` where the program stopped it and nothing is left to return.
+        QsctlError: the command failed; `Interrupted` if the program stopped it before it had a result.
     """
     notes: list[str] = []
     begun_s = time.monotonic()
@@ -84,5 +84,5 @@ def _asked(should_stop: ShouldStop | None) -> Callable[[], bool]:
 
 
 def assignments(values: Mapping[str, object] | None) -> list[str]:
-    """Return a mapping as the options `--set` and `--var` are given."""
+    """Return a mapping as `NAME=VALUE` texts, the values of `--set` and `--var`."""
     return [f"{name}={value}" for name, value in (values or {}).items()]

@@ -1,4 +1,4 @@
-"""The result of a command for a program: rows, a document, and tables of other libraries."""
+"""The result of a command for a program: its rows, its JSON document, and conversions to tables of other libraries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ _WIDTH: Final = 1_000
 
 
 class CommandResult(Sequence[Row], Generic[ContentT]):
-    """The rows that a command prints with `-o jsonl`, one mapping each, and what else it prints.
+    """The result of a command: a sequence of the rows that it prints with `-o jsonl`, as mappings, and its other
+    output.
 
-    Fields are those of the command's `--format-help`. `notes` are the lines that the command writes on standard error.
+    The fields of a row are documented by the command's `--format-help`. `content` is the result object of the command.
+    `notes` are the lines that the command writes on standard error.
 
     >>> import qsctl
     >>> with qsctl.Service.embedded("state") as service:
@@ -45,21 +47,21 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
 
     @property
     def exit_status(self) -> int:
-        """The status that the command exits with, 0 or what `qsctl help exit-statuses` lists."""
+        """The exit status of the command: 0, or a status listed by `qsctl help exit-statuses`."""
         return int(self.content.exit_status)
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows; they are made once."""
+        """Return the rows, which are computed once."""
         if self._rows is None:
             self._rows = self.content.rows()
         return self._rows
 
     def to_dict(self) -> Plain:
-        """Return what `-o json` prints: an object, or a list of objects."""
+        """Return the document that `-o json` prints: an object, or a list of objects."""
         return self.content.document()
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table; where a field has values of several kinds, it is of JSON text."""
+        """Return the rows as an Arrow table; a field whose values have several types becomes JSON text."""
         import pyarrow
 
         rows = self.rows()
@@ -67,7 +69,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         return pyarrow.table({name: _array([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a data frame of pandas.
+        """Return the rows as a pandas data frame.
 
         Raises:
             Unavailable: pandas is not installed.
@@ -76,7 +78,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         return frame
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a data frame of polars.
+        """Return the rows as a Polars data frame.
 
         Raises:
             Unavailable: polars is not installed.
@@ -97,7 +99,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         return self.rows()[index]
 
     def __repr__(self) -> str:
-        """Return what the command prints for people, without colors."""
+        """Return the table that the command prints on a terminal, without colors."""
         from rich.console import Console
 
         out = Console(file=StringIO(), width=_WIDTH, color_system=None, force_terminal=False, highlight=False)
@@ -116,7 +118,7 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
         return "\n".join(line.rstrip() for line in out.file.getvalue().splitlines())
 
     def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
+        """Return the table as HTML, for a notebook."""
         return "".join(map(_as_html, self.content.blocks()))
 
 

@@ -1,4 +1,4 @@
-"""`qsctl.validate`, `qsctl.render` and `qsctl.diff`: configuration files, judged and read as the commands do."""
+"""`qsctl.validate`, `qsctl.render` and `qsctl.diff`: check, resolve and compare configuration files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def validate(
 ) -> CommandResult[validation.Validation]:
     """Check configuration files against the schema and the rules, as `qsctl validate` does.
 
-    A file that is not valid is a result, not an exception: a row a problem, and `content.valid`.
+    An invalid file is reported in the result, not by an exception: a row for each problem, and `content.valid`.
 
     Args:
         files: configuration files, or literals such as 'str://"<dds>…</dds>"'.
@@ -32,10 +32,10 @@ def validate(
         without_tcp: use UDP alone where a participant requires plain TCP.
 
     Returns:
-        A row a problem, with `severity`, `file`, `line`, `path`, `message`, `found`, `allowed` and `suggestion`.
+        A row for each problem, with `severity`, `file`, `line`, `path`, `message`, `found`, `allowed` and `suggestion`.
 
     Raises:
-        UsageError: a variable's name is not one.
+        UsageError: the name of a variable is invalid.
 
     >>> import qsctl
     >>> text = '<dds><queuing_service name="A"><domain_id>x</domain_id></queuing_service></dds>'
@@ -76,7 +76,7 @@ def render(
         default_files: load `USER_QOS_PROFILES.xml` and the other default files before [QS 3.1].
 
     Returns:
-        A row a value, with `path` and `value`; `content.xml()` is the canonical XML.
+        A row for each value, with `path` and `value`; `content.xml()` is the canonical XML.
 
     Raises:
         ConfigError: a file is not valid.
@@ -111,7 +111,7 @@ def diff(
     config_name: str | None = None,
     default_files: bool = False,
 ) -> CommandResult[difference.ConfigurationDifference]:
-    """Compare two configurations in meaning, defaults filled in and order ignored, as `qsctl diff` does.
+    """Compare two configurations semantically, with defaults applied and order ignored, as `qsctl diff` does.
 
     Args:
         first: configuration file, or several separated by semicolons, or a literal.
@@ -121,8 +121,8 @@ def diff(
         default_files: load `USER_QOS_PROFILES.xml` and the other default files before [QS 3.1].
 
     Returns:
-        A row a difference, with `path`, `change`, `first` and `second`; `content.same`, and `content.unified`, the
-        lines of XML that differ.
+        A row for each difference, with `path`, `change`, `first` and `second`; `content.same`, and `content.unified`, a
+            unified diff of the XML.
 
     Raises:
         ConfigError: a file is not valid.

@@ -9,11 +9,11 @@ from qsctl.errors import UsageError
 
 
 class ConsumedSample:
-    """A sample, to be acknowledged or rejected once.
+    """A consumed sample, which the program acknowledges or rejects once.
 
     Args:
-        delivery: what the service sent.
-        answer: acknowledges the delivery: true accepts it, false rejects it.
+        delivery: the message from the service.
+        answer: sends the acknowledgment of the delivery: True accepts it, False rejects it.
     """
 
     def __init__(self, delivery: Delivery, answer: Callable[[Delivery, bool], None]) -> None:
@@ -24,37 +24,37 @@ class ConsumedSample:
 
     @property
     def payload(self) -> bytes:
-        """The content, as it was written."""
+        """The payload in octets, as it was written."""
         return self._delivery.payload or b""
 
     @property
     def identity(self) -> str:
-        """The identity as text, the GUID of its writer and a sequence number with a colon between."""
+        """The sample's identity as text: the writer's GUID, a colon and the sequence number."""
         return str(self._delivery.identity)
 
     @property
     def redelivered(self) -> bool:
-        """The redelivered flag, set where a consumer may have processed it already."""
+        """The redelivered flag, which is set if another consumer may have processed the sample already."""
         return bool(self._delivery.flags & SampleFlag.REDELIVERED)
 
     @property
     def dead_letter_from(self) -> str:
-        """The queue, TOPIC@SUBSCRIBER, that a dead letter came from; else empty."""
+        """The queue, as TOPIC@SUBSCRIBER, from which a dead letter came; else empty."""
         return self._delivery.dead_letter_from
 
     def acknowledge(self) -> None:
-        """Accept the sample: it leaves the queue.
+        """Accept the sample, which the service removes from the queue.
 
         Raises:
-            UsageError: it was acknowledged or rejected before.
+            UsageError: the sample was acknowledged or rejected before.
         """
         self._answered(True)
 
     def reject(self) -> None:
-        """Reject the sample: it is delivered again, or becomes a dead letter [QS 2.5].
+        """Reject the sample, which the service redelivers or moves to the dead-letter queue [QS 2.5].
 
         Raises:
-            UsageError: it was acknowledged or rejected before.
+            UsageError: the sample was acknowledged or rejected before.
         """
         self._answered(False)
 

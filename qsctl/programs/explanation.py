@@ -1,4 +1,4 @@
-"""`qsctl.explain`: a setting of a service, or what a run or a captured listing shows of a broker's clients."""
+"""`qsctl.explain`: explain a setting of a service, or losses and slow clients of a broker or a run."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def explain(
 
     Args:
         subject: `setting`, `discards` or `slow-subscriber`, the nouns of `qsctl explain`.
-        source: of `setting` its name or path, or an option of `create-queue`; else a run folder, or a file with what
-            was captured of a broker.
-        broker: the broker that is asked in place of a source, `https://HOST:PORT`, or a context with its address.
-        broker_timeout: longest wait for an answer of the broker.
+        source: for `setting`, its name or path, or an option of `create-queue`; else a run folder, or a file with a
+            broker's captured listings.
+        broker: the broker to read instead of a source, `https://HOST:PORT`, or a context with its address.
+        broker_timeout: longest wait for a reply of the broker.
         message_vpn: the message VPN of the broker; empty: all.
 
     Returns:
-        A row a setting, a cause of discards, or a slow client.
+        A row for each setting, cause of discards, or slow client.
 
     Raises:
         NotFound: there is no such setting, file or run.
-        UsageError: the subject is not one of the three, or a source and a broker are both given, or neither.
-        ListingError: the file is not what a broker lists.
+        UsageError: the subject is unknown, or not exactly one of source and broker is given.
+        ListingError: the file is not a listing of a broker.
 
     >>> import qsctl
     >>> row = qsctl.explain("setting", "max_delivery_retries")[0]

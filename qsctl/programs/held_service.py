@@ -1,4 +1,4 @@
-"""The service that a program holds open, as the options by which commands open it."""
+"""Options of a service that a program holds open, for command functions that would otherwise open it themselves."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _unopened(_target: str) -> AbstractContextManager[Administration]:
 
 @dataclass(frozen=True)
 class HeldService(TargetOptions):
-    """The options of a service that is open already."""
+    """Options of a service that is already open."""
 
     opener: Opener = _unopened
 
     @property
     def begins_now(self) -> bool:
-        """Return false: it has begun."""
+        """Return False: the service exists already."""
         return False
 
     @contextmanager
     def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Yield the administration of the open service; it stays open."""
+        """Yield the administration of the open service, which stays open afterwards."""
         del any_configuration  # it was opened with what it is configured with
         with self.opener(target or self.target) as administration:
             yield administration
@@ -42,18 +42,18 @@ class HeldService(TargetOptions):
 
 @dataclass(frozen=True)
 class HeldWaitedService(WaitedService):
-    """The same for `qsctl wait`; other threads use the service between two looks."""
+    """Options of an open service for `qsctl wait`, during which other threads may use the service between two polls."""
 
     opener: Opener = _unopened
 
     @property
     def leaves_between_looks(self) -> bool:
-        """Return true, wherever the service is."""
+        """Return True, so that each poll releases the service, wherever it is."""
         return True
 
     @contextmanager
     def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Yield the administration of the open service; it stays open."""
+        """Yield the administration of the open service, which stays open afterwards."""
         del any_configuration
         with self.opener(target or self.target) as administration:
             yield administration

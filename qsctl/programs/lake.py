@@ -1,8 +1,8 @@
-"""`qsctl.lake_rows`: a table of a run or a sweep with the types that tables of lakes have, batch by batch.
+"""`qsctl.lake_rows`: the rows of a table of a run or a sweep, with types that data lakes support.
 
 Delta, Iceberg and Hive have neither durations in nanoseconds nor dictionaries: durations become 64-bit integers of
-nanoseconds, as Spark, Trino and DuckDB read them, and dictionaries texts. A column has the identifier of the folder, so
-that one that is written again replaces its own rows.
+nanoseconds, as Spark, Trino and DuckDB read them, and dictionaries become texts. A column holds the identifier of the
+folder, so that a folder that is written again replaces its own rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def lake_rows(
 
 
 def _facts(folder: LoadedFolder) -> dict[str, pyarrow.Scalar]:
-    """Return the columns of the folder, each with its value."""
+    """Return the columns that have the same value in every row of a folder, with their values."""
     import pyarrow as pa
 
     if folder.info is None:

@@ -1,6 +1,6 @@
 """`qsctl.load`: the tables of a run, a recording or a sweep, for Arrow, pandas, Polars and DuckDB, without Java.
 
-Nothing is read before a table is asked for, and what is read is compared with its checksums, as the commands do.
+A table is read when it is requested, and its files are verified against their checksums, as the commands do.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Columns = Sequence[str] | None
 
 
 class LoadedTable:
-    """One table of a folder, read when its rows are asked for.
+    """A table of a folder, which is read when its rows are requested.
 
-    Durations are durations in Arrow, pandas and Polars, and 64-bit integers of nanoseconds in DuckDB, as they are for
-    those who read the files with these libraries. Instants are nanoseconds since the run began.
+    Durations have a duration type in Arrow, pandas and Polars; in DuckDB they are 64-bit integers of nanoseconds, as
+    when the files are read directly. Instants are nanoseconds since the beginning of the run.
     """
 
     def __init__(
@@ -49,24 +49,24 @@ class LoadedTable:
 
     @property
     def schema(self) -> pyarrow.Schema:
-        """Return the columns, with descriptions and units in the fields' metadata."""
+        """Return the schema, with descriptions and units in the fields' metadata."""
         return self._schema()
 
     def batches(self, columns: Columns = None) -> Iterator[pyarrow.RecordBatch]:
         """Return the rows in batches of bounded size, file by file.
 
         Args:
-            columns: some of the columns, in this order; None: all.
+            columns: names of the columns to return, in this order; None: all.
 
         Raises:
-            UsageError: there is no such column.
+            UsageError: a column does not exist.
             Damaged: a file of the folder is missing or was changed.
         """
         self._check(columns)
         return self._batches(columns)
 
     def arrow(self, columns: Columns = None) -> pyarrow.Table:
-        """Return the rows as an Arrow table. Raises: as `batches`."""
+        """Return the rows as an Arrow table; raises as `batches`."""
         import pyarrow
 
         self._check(columns)
@@ -75,32 +75,33 @@ class LoadedTable:
         return pyarrow.Table.from_batches(self._batches(columns), wanted)
 
     def pandas(self, columns: Columns = None) -> pandas.DataFrame:
-        """Return the rows as a data frame of pandas.
+        """Return the rows as a pandas data frame; also raises as `batches`.
 
         Raises:
-            Unavailable: pandas is not installed. And what `batches` raises.
+            Unavailable: pandas is not installed.
         """
         optional_library("pandas")
         frame: pandas.DataFrame = self.arrow(columns).to_pandas()
         return frame
 
     def polars(self, columns: Columns = None) -> polars.DataFrame:
-        """Return the rows as a data frame of Polars.
+        """Return the rows as a Polars data frame; also raises as `batches`.
 
         Raises:
-            Unavailable: polars is not installed. And what `batches` raises.
+            Unavailable: polars is not installed.
         """
         frame: polars.DataFrame = optional_library("polars").from_arrow(self.arrow(columns))
         return frame
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """Return the table as a relation of DuckDB, which reads the files of a log when it is queried.
+        """Return the table as a DuckDB relation, which reads the files of a log when it is queried; also raises as
+        `batches`.
 
         Args:
-            connection: of the program; None: DuckDB's own one.
+            connection: the connection to use; None: DuckDB's default connection.
 
         Raises:
-            Unavailable: duckdb is not installed. And what `batches` raises.
+            Unavailable: duckdb is not installed.
         """
         library = optional_library("duckdb")
         using = library if connection is None else connection
@@ -125,7 +126,7 @@ class LoadedTable:
 
 
 class LoadedFolder(Mapping[str, LoadedTable]):
-    """The tables of a run, a recording or a sweep by their names.
+    """The tables of a run, a recording or a sweep, by name.
 
     >>> import qsctl
     >>> run = qsctl.simulate("burst", settings={"horizon": "20ms"}, level="messages", out="loaded")
@@ -143,10 +144,10 @@ class LoadedFolder(Mapping[str, LoadedTable]):
         self._tables = tables
 
     def __getitem__(self, name: str) -> LoadedTable:
-        """Return a table.
+        """Return a table by name.
 
         Raises:
-            NotFound: the folder has no such table, which is a KeyError too.
+            NotFound: the folder has no such table; the exception is also a KeyError.
         """
         try:
             return self._tables[name]
@@ -166,23 +167,23 @@ class LoadedFolder(Mapping[str, LoadedTable]):
 
 
 class MissingTable(NotFound, KeyError):
-    """A table that a folder does not have: for a mapping's `get` and `in`, too."""
+    """The folder has no table of the given name; also a KeyError, as `get` and `in` of a mapping require."""
 
 
 def load(folder: PathName | Location, *, confidence: float | None = None) -> LoadedFolder:
-    """Open the folder of a run, a recording or a sweep as tables; neither Java nor Spark is needed.
+    """Open the folder of a run, a recording or a sweep as tables, without Java and Spark.
 
-    A recording that goes on has the rows up to its latest closed part: each table is read as the folder is then. Runs
-    of earlier versions have the tables of names, too, and their durations are durations.
+    A recording in progress has the rows up to its latest closed part; each table is read from the folder's current
+    state. Folders of earlier versions yield the same tables and types.
 
     Args:
-        folder: by path or URI, wherever it was moved or copied.
-        confidence: of a sweep's intervals; None: 0.95.
+        folder: path or URI of the folder, which may have been moved or copied.
+        confidence: confidence level of a sweep's intervals; None: 0.95.
 
     Raises:
-        NotFound: it is neither a run folder nor a sweep's.
+        NotFound: it is neither a run folder nor a sweep folder.
         Damaged: its `run.json` or `sweep.json` cannot be read, or was changed.
-        UsageError: the confidence is not inside 0 and 1, or is asked of a run.
+        UsageError: the confidence is not between 0 and 1, or is given for a run.
 
     >>> import qsctl
     >>> swept = qsctl.sweep(

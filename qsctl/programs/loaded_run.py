@@ -1,4 +1,4 @@
-"""The tables of one run folder, read as the folder is when they are asked for."""
+"""The tables of one run folder, read from the folder's state at the time of the request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunTables:
     """The tables of a run folder.
 
     Raises:
-        NotFound: it is not a run folder.
+        NotFound: the folder is not a run folder.
         Damaged: its `run.json` cannot be read.
     """
 
@@ -47,13 +47,13 @@ class RunTables:
         """The tables that it has, with or without rows."""
 
     def schema(self, table: str) -> pa.Schema:
-        """Return a table's columns."""
+        """Return the schema of a table."""
         if table in NAME_TABLES:
             return stored(NAME_TABLES[table])
         return stored(LOG_TABLES[table]).append(REPLICATION)
 
     def batches(self, table: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Return a table's rows, durations as durations."""
+        """Yield the rows of a table, with durations in a duration type."""
         if table in NAME_TABLES or self.info.status is RunStatus.RUNNING:
             whole = self._now(lambda info: self._whole(table, info))
             yield from (whole if columns is None else whole.select(list(columns))).to_batches()
@@ -61,7 +61,7 @@ class RunTables:
         yield from self._log(table, self.info, columns)
 
     def files(self, table: str) -> Sequence[str] | None:
-        """Return the checked files of a large table that DuckDB can read; None: it has none."""
+        """Return the verified files of a table of the event log, for DuckDB; None for a table without such files."""
         if table in NAME_TABLES or table == "counters" or isinstance(self._folder, RemotePath):
             return None
 
@@ -88,7 +88,7 @@ class RunTables:
         return with_durations(self._made(table, info) if found is None else found)
 
     def _made(self, table: str, info: RunInfo) -> pa.Table:
-        """Return a table of names that the folder does not have: an earlier version wrote it, or it was cut off."""
+        """Compute a table of names that is missing in the folder of an earlier version or of a run that was cut off."""
         counters = counters_of(self._folder, info)
         if info.recording:
             return names_in_folder(self._folder, info, counters)[table]
@@ -97,7 +97,9 @@ class RunTables:
         return names_of_run(self._folder, self._scenario(info), info, counters)[table]
 
     def _scenario(self, info: RunInfo) -> Scenario:
-        """Return the scenario that was simulated, from a copy of its texts: the folder may be of an object store."""
+        """Return the simulated scenario, read from a local copy of its files, since the folder may be in an object
+        store.
+        """
         with TemporaryDirectory(prefix="qsctl-") as copy:
             for name in (SCENARIO_FILE, SERVICE_FILE):
                 if name in info.files:
@@ -105,10 +107,10 @@ class RunTables:
             return read_scenario(Path(copy, SCENARIO_FILE))
 
     def _now(self, read: Callable[[RunInfo], FoundT]) -> FoundT:
-        """Read the folder as it is now; where a recording goes on, again if files were replaced meanwhile.
+        """Read the folder in its current state; repeat if a recording in progress replaced files meanwhile.
 
         Raises:
-            Damaged: what is listed is not there.
+            Damaged: a file that the folder lists is missing.
         """
         info = read_run_info(self._folder) if self.info.status is RunStatus.RUNNING else self.info
         while True:

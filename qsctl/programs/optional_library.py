@@ -1,4 +1,4 @@
-"""Libraries that a program may have beside qsctl: imported when they are asked for."""
+"""Imports of optional libraries when they are needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from qsctl.errors import Unavailable
 
 
 def optional_library(name: str) -> Any:
-    """Return the library.
+    """Import and return a library.
 
     Raises:
-        Unavailable: it is not installed.
+        Unavailable: the library is not installed.
     """
     try:
         return importlib.import_module(name)

@@ -1,7 +1,7 @@
-"""Producers, consumers, requesters and repliers of a service's queues, found by the queue's name.
+"""Producers, consumers, requesters and repliers of a service's queues, opened by the queue's name.
 
-Decides: the domain, topic and shared subscriber of a client are those that the service reports for the queue; and that
-clients leave with the service's `with` block, by what left it.
+Decides the domain, topic and shared subscriber of a client: those that the service reports for the queue. The clients
+are closed when the service's `with` block is left, with the exception that left it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Place = tuple[str, str, int, DomainSettings | None]
 
 
 class QueueClients:
-    """The clients that a service has opened for a program, until it closes them."""
+    """The clients that a service has opened for a program and closes at its end."""
 
     def __init__(self) -> None:
         self._open: list[Wrapper] = []
 
     def producer(self, place: Place, codec: Codec[Value] | type[Value] | None) -> QueueProducer[Value]:
-        """Open a producer, and wait for its queue."""
+        """Open a producer, and wait until its queue is discovered."""
         topic, _, domain_id, settings = place
         made: Callable[..., QueueProducer[Value]] = QueueProducer
         return self._opened(made(topic, domain_id, codec=codec, settings=settings))
@@ -45,7 +45,7 @@ class QueueClients:
     def consumer(
         self, place: Place, codec: Codec[Value] | type[Value] | None, unacked_threshold: int | None
     ) -> QueueConsumer[Value]:
-        """Open a consumer, and wait for its queue."""
+        """Open a consumer, and wait until its queue is discovered."""
         topic, subscriber, domain_id, settings = place
         made: Callable[..., QueueConsumer[Value]] = QueueConsumer
         threshold = unacked_threshold
@@ -56,7 +56,7 @@ class QueueClients:
     def requester(
         self, place: Place, codec: Codec[Request] | type[Request] | None, reply_codec: Codec[Reply] | type[Reply] | None
     ) -> QueueRequester[Request, Reply]:
-        """Open a requester, and wait for its queues."""
+        """Open a requester, and wait until its queues are discovered."""
         topic, subscriber, domain_id, settings = place
         made: Callable[..., QueueRequester[Request, Reply]] = QueueRequester
         return self._opened(made(topic, subscriber, domain_id, codec=codec, reply_codec=reply_codec, settings=settings))
@@ -64,7 +64,7 @@ class QueueClients:
     def replier(
         self, place: Place, codec: Codec[Request] | type[Request] | None, reply_codec: Codec[Reply] | type[Reply] | None
     ) -> QueueReplier[Request, Reply]:
-        """Open a replier, and wait for its queues."""
+        """Open a replier, and wait until its queues are discovered."""
         topic, subscriber, domain_id, settings = place
         made: Callable[..., QueueReplier[Request, Reply]] = QueueReplier
         return self._opened(made(topic, subscriber, domain_id, codec=codec, reply_codec=reply_codec, settings=settings))
@@ -80,7 +80,7 @@ class QueueClients:
         return client
 
     def leave(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close the clients, the last one first, as the end of a `with` block of each would."""
+        """Close the clients in reverse order, with the exception that left the service's block."""
         while self._open:
             client = self._open.pop()
             if client.session.is_usable:
@@ -88,11 +88,11 @@ class QueueClients:
 
 
 def place_of(administration: Administration, queue: str) -> Place:
-    """Return where clients reach a queue.
+    """Return the topic, shared subscriber, domain and DDS settings by which clients reach a queue.
 
     Raises:
-        NotFound: there is no such queue.
-        Refused: the service is embedded: there is nothing on DDS.
+        NotFound: the queue does not exist.
+        Refused: the service is embedded, so its queues cannot be reached over DDS.
     """
     resource = administration.queue_named(queue)
     connection = administration.connection

@@ -12,13 +12,13 @@ from qsctl.errors import UsageError
 
 
 class QueueSettingOptions(TypedDict, total=False):
-    """Keyword arguments of a new queue; what is left out has the default that `qsctl create-queue --help` states.
+    """Keyword arguments of a new queue; omitted ones have the defaults of `qsctl create-queue --help`.
 
     Durations are texts such as `30s`.
     """
 
     session: str
-    """Session of the shared subscriber that works for this queue."""
+    """Session of the shared subscriber that serves the queue."""
     dead_letter: str
     """Name of the subscriber's dead-letter queue."""
     topic: str
@@ -28,13 +28,13 @@ class QueueSettingOptions(TypedDict, total=False):
     reply_type: str
     """Type of the replies; naming one creates a reply queue."""
     unacked_threshold: int
-    """Outstanding samples up to which a consumer is sent more; -1: always."""
+    """Threshold of outstanding samples below which a consumer is sent more; -1: unlimited."""
     consumer_feedback: bool
-    """True: consumers announce that they accept samples."""
+    """True: samples are sent only to consumers that announce their availability."""
     lifespan: str
-    """Longest stay of a sample in the queue."""
+    """Longest time of a sample in the queue."""
     persistent: bool
-    """True: the samples are kept on disk, across restarts."""
+    """True: samples are stored on disk and kept across restarts."""
     max_delivery_retries: int
     """Deliveries of a sample after the first one."""
     response_timeout: str
@@ -42,13 +42,13 @@ class QueueSettingOptions(TypedDict, total=False):
     max_count: int
     """Largest number of samples in the queue."""
     max_bytes: int
-    """Size of all samples in memory, in bytes."""
+    """Largest total size of the samples in memory, in bytes."""
     max_sample_bytes: int
-    """Size of the largest sample, in bytes of its serialized form."""
+    """Largest size of a serialized sample, in bytes."""
     high_watermark: int
-    """Fill level that counts as passed above it, in percent of the limits."""
+    """High-water mark: fill level in percent of the limits, above which it counts as exceeded."""
     low_watermark: int
-    """Fill level that counts as passed below it, in percent of the limits."""
+    """Low-water mark: fill level in percent of the limits, below which it counts as reached."""
     when_full: Literal["reject", "wait"]
     """Policy of a full queue."""
     as_dead_letter: bool
@@ -56,10 +56,10 @@ class QueueSettingOptions(TypedDict, total=False):
 
 
 def check_settings(settings: Mapping[str, object]) -> None:
-    """Refuse what the command line would refuse of the options of a queue.
+    """Validate settings as the options of `qsctl create-queue` are validated.
 
     Raises:
-        UsageError: there is no such setting, or a value is of another kind or out of range.
+        UsageError: a setting does not exist, or a value has another type or is out of range.
     """
     from qsctl.cli.administer.queue_options import QueueOptions
 

@@ -1,4 +1,4 @@
-"""`qsctl.write_report`: a run, a sweep, a comparison or a sizing as a page or a picture."""
+"""`qsctl.write_report`: write a run, a sweep, a comparison or a sizing as a page or a picture."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def write_report(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
 ) -> CommandResult[Reported]:
-    """Write a report of what was simulated, as `qsctl report` does: a page, its charts as one picture, or text.
+    """Write a report of simulation results, as `qsctl report` does: a page, its charts as one picture, or text.
 
     Args:
-        source: run folder or sweep folder, by path or URI, or a file of what compare or size printed with `-o json`.
+        source: run folder or sweep folder, by path or URI, or a file with the `-o json` output of compare or size.
         out: file to write, by path or URI.
-        form: `html`, `md`, `svg`, `png` or `text`; None: that of the file's ending, else `html`.
-        best: measure whose best points are shown, of a sweep.
-        front: two measures whose Pareto front is shown, of a sweep.
-        master: the Spark that summarizes a run; a sweep and a file need none.
+        form: `html`, `md`, `svg`, `png` or `text`; None: the form of the file's suffix, else `html`.
+        best: measure whose best points are shown, for a sweep.
+        front: two measures whose Pareto front is shown, for a sweep.
+        master: Spark master that summarizes a run; not used for a sweep or a file.
         conf: settings of Spark.
 
     Returns:
         One row, with the file, its size in bytes and the first sentences of the report.
 
     Raises:
-        NotFound: there is no such folder or file.
-        InvalidInput: it is neither a run nor a sweep, nor a document of `compare` or `size`.
-        UsageError: the form is not one, or `best` and `front` are asked of what has no points.
+        NotFound: the folder or file does not exist.
+        InvalidInput: the source is neither a run, a sweep, nor a document of `compare` or `size`.
+        UsageError: the form is unknown, or `best` or `front` is given for a source other than a sweep.
 
     >>> import qsctl
     >>> swept = qsctl.sweep(

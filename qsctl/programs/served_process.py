@@ -1,7 +1,7 @@
 """A child process that serves until its standard input ends: `python -m qsctl.programs.served_process serve …`.
 
-Decides: that the service ends with the program that started it, however that ends; a killed program cannot send a
-signal, and the system closes its end of the pipe.
+The service thus ends with the program that started it: the operating system closes the program's end of the pipe even
+if the program is killed and cannot send a signal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _stop_with_the_starter() -> None:
 
 
 def main() -> None:
-    """Run the command line of this process; SIGTERM comes where standard input ends."""
+    """Run the command line of this process, and send SIGTERM to it when its standard input ends."""
     from qsctl.__main__ import main as command_line
 
     threading.Thread(target=_stop_with_the_starter, daemon=True).start()

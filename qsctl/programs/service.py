@@ -1,4 +1,6 @@
-"""`qsctl.Service`: a service as an object, with the verbs, arguments and results of the commands."""
+"""`qsctl.Service`: a queuing service as an object, whose methods have the names, arguments and results of the
+commands.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +57,13 @@ Reply = TypeVar("Reply")
 
 
 class Service:
-    """A queuing service that a program works on: embedded in a directory, or reached over DDS.
+    """A queuing service that a program uses: embedded in a directory, or reached over DDS.
 
-    Methods have the names and arguments of the commands, and return what these print: `CommandResult`. They raise
-    `qsctl.errors.QsctlError`, with the command's exit status, and print nothing.
+    Methods have the names and arguments of the commands, return their output as a `CommandResult`, and print nothing.
+    They raise `qsctl.errors.QsctlError`, with the command's exit status.
 
-    Any thread may call any method: calls of one object are carried out one after the other, and `wait` lets others in
-    between. A child process of `os.fork` must open its own. After `close` every method raises `Refused`.
+    Any thread may call any method. Calls of one object are serialized; during `wait`, other calls are admitted. A child
+    process of `os.fork` must open its own object. After `close` every method raises `Refused`.
 
     >>> import qsctl
     >>> with qsctl.Service.embedded("state") as service:
@@ -84,10 +86,10 @@ class Service:
         """Open a service. Use `embedded`, `connect` or `serve`.
 
         Args:
-            connection: entered at once, and left by `close`.
-            location: where the service is, as `--service` has it.
-            target: application name of the service, or a pattern where several are meant.
-            timeout: longest wait for an answer.
+            connection: the connection, entered at once and exited by `close`.
+            location: location of the service, in the syntax of `--service`.
+            target: application name of the service, or a pattern that matches several.
+            timeout: longest wait for a reply.
         """
         self.location = location
         self._lock = threading.RLock()
@@ -112,22 +114,22 @@ class Service:
         discard_damaged: bool = False,
         now: Callable[[], Nanoseconds] = time.time_ns,
     ) -> Service:
-        """Open the service that lives in a directory, in this process; the directory is made on first use.
+        """Open the service of a state directory in this process; the directory is created if it does not exist.
 
-        Other processes, commands among them, wait for the directory until `close`.
+        Other processes, including commands, wait until `close` releases the directory.
 
         Args:
-            path: the directory, as of `--state-dir`.
-            configuration: XML file that a new service begins with; one that exists keeps its own.
-            config_name: which of the file's services.
+            path: the directory, as for `--state-dir`.
+            configuration: XML file for a new service; an existing service keeps its configuration.
+            config_name: name of the service in the file; None: the only one.
             timeout: longest wait for another process that uses the directory.
             discard_damaged: continue without samples that can no longer be read.
-            now: the service's clock, in nanoseconds since 1970: time-outs and lifespans follow it.
+            now: the service's clock, in nanoseconds since 1970, for timeouts and lifespans.
 
         Raises:
             NoAnswer: another process, or another `Service` of this one, uses the directory; the message names it.
-            Refused: an existing service was configured otherwise than `configuration`.
-            Damaged: something stored is lost.
+            Refused: an existing service has another configuration than `configuration`.
+            Damaged: stored samples cannot be read.
             InvalidInput: the configuration is not valid, or the directory cannot be used.
         """
         place = "" if configuration is None else fspath(configuration)
@@ -149,17 +151,17 @@ class Service:
         """Connect to a service by its location or by a context.
 
         Args:
-            location: as of `--service`: `dds:60`, `dds:60?interface=eth0`, `embedded:`, `embedded:FILE.xml#NAME`.
-            context: name of a context of `qsctl context`; its options count where an argument is left out.
-            target: application name of the service, or a POSIX pattern, where several run in the domain.
-            timeout: longest wait for an answer.
+            location: as for `--service`: `dds:60`, `dds:60?interface=eth0`, `embedded:`, `embedded:FILE.xml#NAME`.
+            context: name of a context of `qsctl context`; its options replace omitted arguments.
+            target: application name of the service, or a POSIX pattern, if several run in the domain.
+            timeout: longest wait for a reply.
             state_dir: the directory of an embedded service.
-            key_file: signs commands for services that require it.
+            key_file: file with the key that signs commands, for services that require it.
 
         Raises:
-            UsageError: the location is not one, or both or none of location and context are given.
-            NotFound: there is no such context.
-            Unavailable: DDS does not start on this machine.
+            UsageError: the location is invalid, or not exactly one of location and context is given.
+            NotFound: the context does not exist.
+            Unavailable: DDS cannot be started on this machine.
         """
         if (location is None) == (context is None):
             raise UsageError("give a location or a context", remedy="As in Service.connect('dds:60').")
@@ -191,22 +193,22 @@ class Service:
     ) -> Service:
         """Start a service on DDS as a child process of this program, on loopback, and connect to it.
 
-        It answers when this returns; `close` stops it, and so does the end of the program, whatever ends it. What is
-        persistent stays in its files.
+        The service is ready when this returns; `close` stops it, and so does any end of the program. Persistent samples
+        stay in its files.
 
         Args:
             configuration: XML file, or a `str://` literal; None: one shared subscriber without queues.
-            config_name: which of the file's services.
-            variables: values of `$(NAME)`, as of `--var`.
-            domain: domain of the first participant and of administration; other participants keep their distance from
-                it. None: a free one, see `domain_id`.
-            directory: the service's working directory: relative names of files are below it.
-            timeout: longest wait for the service to start, and for each answer.
+            config_name: name of the service in the file; None: the only one.
+            variables: values of `$(NAME)`, as for `--var`.
+            domain: domain id of the first participant and of administration; those of other participants are shifted by
+                the same amount. None: a free one, which `domain_id` returns.
+            directory: the service's working directory, to which relative file names refer.
+            timeout: longest wait for the service to start, and for each reply.
 
         Raises:
-            ConfigError: the configuration is not valid; with every problem.
-            QsctlError: the service did not start; with its own message and exit status.
-            NoAnswer: it did not answer in time.
+            ConfigError: the configuration is invalid; it lists every problem.
+            QsctlError: the service did not start; it has the service's message and exit status.
+            NoAnswer: the service did not reply in time.
         """
         from qsctl.programs.started_service import LITTLE_CONFIGURATION, first_domain, free_domain, started_service
 
@@ -227,14 +229,14 @@ class Service:
 
     @property
     def domain_id(self) -> int | None:
-        """Return the domain of administration of a service on DDS; None: it is embedded."""
+        """Return the administration domain of a service on DDS; None for an embedded service."""
         kind, _, rest = self.location.partition(":")
         return int(rest.partition("?")[0]) if kind == "dds" else None
 
     def close(self) -> None:
-        """Leave the service with its clients; samples consumed and not acknowledged return to their queues.
+        """Close the clients and the service; consumed samples that were not acknowledged return to their queues.
 
-        May be repeated. In a child of `os.fork` it does nothing.
+        May be repeated. In a child process of `os.fork` it does nothing.
         """
         self._leave(None, None, None)
 
@@ -264,7 +266,7 @@ class Service:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Warnings of the opening and the closing: of the configuration, of damage, of a recording."""
+        """Warnings from opening and closing the service, on its configuration, on damage and on recordings."""
         return tuple(self._notes)
 
     def create_queue(
@@ -280,16 +282,16 @@ class Service:
         """Create a shared reader queue, by settings or from XML.
 
         Args:
-            name: may be left out where the XML has one.
-            subscriber: shared subscriber of the queue; empty: the only one.
+            name: name of the queue; may be omitted if the XML has one.
+            subscriber: its shared subscriber; empty: the only one.
             file: XML snippet with the configuration.
-            xml: the same as text.
-            idempotent: count as done what exists as given.
-            settings: see `QueueSettingOptions`.
+            xml: the XML snippet as text.
+            idempotent: accept a queue that exists already with the same configuration.
+            settings: the settings of `QueueSettingOptions`.
 
         Raises:
             UsageError: a name or a value is wrong, or settings contradict each other.
-            Duplicated, AlreadyExists: there is one of that name, with the same or another configuration.
+            Duplicated, AlreadyExists: a queue of that name exists, with the same or another configuration.
         """
         from qsctl.cli.administer.queue import create_queue
         from qsctl.cli.administer.queue_options import QueueOptions
@@ -308,7 +310,7 @@ class Service:
         """Delete a queue with its samples; with `dry_run` return what would be deleted.
 
         Raises:
-            NotFound: there is none of that name, and `idempotent` is false.
+            NotFound: the queue does not exist, and `idempotent` is False.
         """
         from qsctl.cli.administer.queue import delete_queue
 
@@ -318,7 +320,7 @@ class Service:
         """Remove the samples of a queue, all or those that a selector matches.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
             UsageError: the selector is not valid.
         """
         from qsctl.cli.administer.queue import flush_queue
@@ -335,7 +337,7 @@ class Service:
         xml: str | None = None,
         idempotent: bool = False,
     ) -> CommandResult[ServiceAnswers]:
-        """Create a shared subscriber in a domain participant; arguments and errors as of `create_queue`."""
+        """Create a shared subscriber in a domain participant; arguments and errors as for `create_queue`."""
         from qsctl.cli.administer.subscriber import create_subscriber
 
         return called(
@@ -345,7 +347,7 @@ class Service:
     def delete_subscriber(
         self, subscriber: str, *, idempotent: bool = False, dry_run: bool = False
     ) -> CommandResult[ServiceAnswers]:
-        """Delete a shared subscriber with its queues and their samples; as `delete_queue`."""
+        """Delete a shared subscriber with its queues and their samples; arguments and errors as for `delete_queue`."""
         from qsctl.cli.administer.subscriber import delete_subscriber
 
         return called(
@@ -355,10 +357,10 @@ class Service:
     def status(self, queue: str = "") -> CommandResult[Statuses]:
         """Return the counters, throughput and latency of a queue, or of every queue: one row each.
 
-        Reading starts the `change` counters again from zero.
+        Each call resets the `change` counters to zero.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         from qsctl.cli.administer.get import statuses_of
 
@@ -369,7 +371,7 @@ class Service:
         return called(look)
 
     def data(self, queue: str = "") -> CommandResult[QueueDataList]:
-        """Return what the service hosts: a row for each queue, with topic, type and resource identifier."""
+        """Return the queues that the service hosts: a row for each, with topic, type and resource identifier."""
         from qsctl.cli.administer.get import get_data
 
         return called(lambda: get_data(queue, service=self.options))
@@ -377,13 +379,13 @@ class Service:
     def messages(
         self, queue: str, *, select: str = "", count: int = 0, types: FilePath | None = None
     ) -> CommandResult[Messages]:
-        """Return the samples in a queue, in its order; they stay.
+        """Return the samples in a queue, in the queue's order, without consuming them.
 
         Args:
-            queue: its name, as in the commands.
+            queue: name of the queue, as in the commands.
             select: a selector, as in "@sample_queue_status = SENT_MESSAGE_STATUS".
-            count: largest number; 0: all.
-            types: file that defines the queue's type, for contents as objects.
+            count: largest number of samples; 0: all.
+            types: file that defines the queue's type, to decode payloads as objects.
         """
         from qsctl.cli.administer.get import get_messages
 
@@ -391,7 +393,7 @@ class Service:
         return called(lambda: get_messages(queue, select, count, _path(types), service=self.options))
 
     def configuration(self) -> CommandResult[LiveConfiguration]:
-        """Return the configuration of the service as it is now; `content.xml()` is a file that `apply` takes."""
+        """Return the current configuration of the service; `content.xml()` is a file for `apply`."""
         from qsctl.cli.administer.live_configuration import get_config
 
         return called(lambda: get_config(service=self.options))
@@ -407,21 +409,21 @@ class Service:
     ) -> CommandResult[ProducedSamples]:
         """Write samples to the topic of a queue; every queue of the topic enqueues its own copy.
 
-        For a program that keeps writing, `qsctl.client.QueueProducer` is the faster way.
+        For continuous writing, `qsctl.client.QueueProducer` is faster.
 
         Args:
-            queue: a queue, or a topic.
+            queue: name of a queue or of a topic.
             payloads: one sample or several, octets or text.
-            lifespan: longest stay in a queue.
+            lifespan: longest time of a sample in a queue.
             writer_guid: GUID of the writer, 32 hexadecimal digits; empty: a random one.
-            first_sequence_number: of the first sample; the others count up.
+            first_sequence_number: sequence number of the first sample; the others follow.
 
         Returns:
-            One row a queue: samples that it accepted, rejected and did not acknowledge.
+            A row for each queue, with the numbers of samples that it accepted, rejected and did not acknowledge.
 
         Raises:
-            NotFound: there is no such queue or topic.
-            PartlyDone: it failed after some were written.
+            NotFound: the queue or topic does not exist.
+            PartlyDone: writing failed after some samples were written.
         """
         from qsctl.cli.samples.produce import OriginOptions, origin_of
         from qsctl.cli.samples.writer import write_all
@@ -442,17 +444,17 @@ class Service:
     def consume(self, queue: str, *, count: int = 0, timeout: str = "0s") -> Iterator[ConsumedSample]:
         """Yield samples of a queue; acknowledge or reject each before the next.
 
-        A sample that is rejected comes again in the same iteration until its retries are spent. One that is neither
+        A rejected sample is delivered again in the same iteration until its retries are exhausted. One that is neither
         acknowledged nor rejected returns to the queue after the queue's response timeout, or at `close`.
 
         Args:
-            queue: its name, as in the commands.
-            count: largest number of samples; 0: until none is there.
-            timeout: longest wait for each sample; a thread that waits keeps the service.
+            queue: name of the queue, as in the commands.
+            count: largest number of samples; 0: until the queue is empty.
+            timeout: longest wait for each sample; other threads cannot use the service during the wait.
 
         Raises:
-            UsageError: the sample before was neither acknowledged nor rejected.
-            NotFound: there is no such queue.
+            UsageError: the previous sample was neither acknowledged nor rejected.
+            NotFound: the queue does not exist.
         """
         from qsctl.core.admin.resolve import short_name
 
@@ -483,18 +485,18 @@ class Service:
     def producer(self, queue: str, codec: Codec[Value] | type[Value]) -> QueueProducer[Value]: ...
 
     def producer(self, queue: str, codec: Codec[Value] | type[Value] | None = None) -> QueueProducer[Value]:
-        """Open a producer of a queue on DDS, in the domain where the service has it; it is closed with this Service.
+        """Open a producer of a queue over DDS, in the queue's domain; it is closed with this Service.
 
-        A client belongs to the thread that uses it; a thread that goes on longer than the others closes its own.
+        One thread uses a client; a thread that ends later than this Service closes its client itself.
 
         Args:
-            queue: its name, as in the commands.
-            codec: how values become payloads, or their type, whose payloads are JSON; without one they are octets.
+            queue: name of the queue, as in the commands.
+            codec: converts values to payloads; a type: its values are written as JSON; None: values are octets.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: the service is embedded: use `produce` and `consume`.
-            NoAnswer: the queue is not reached within ten seconds.
+            NotFound: the queue does not exist.
+            Refused: the service is embedded; `produce` and `consume` work there.
+            NoAnswer: the queue was not discovered within ten seconds.
         """
         return self._opened_clients().producer(self._place(queue), codec)
 
@@ -509,17 +511,17 @@ class Service:
     def consumer(
         self, queue: str, codec: Codec[Value] | type[Value] | None = None, *, unacked_threshold: int | None = None
     ) -> QueueConsumer[Value]:
-        """Open a consumer of a queue on DDS; as `producer`.
+        """Open a consumer of a queue over DDS, as `producer` does.
 
-        A batch that an exception interrupts is rejected where the exception leaves the `with` block of this Service.
+        If an exception leaves the `with` block of this Service, the batch in progress is rejected.
 
         Args:
-            queue: as of `producer`.
-            codec: as of `producer`.
-            unacked_threshold: outstanding samples up to which the queue sends more; None: the queue's own.
+            queue: as for `producer`.
+            codec: as for `producer`.
+            unacked_threshold: threshold of outstanding samples; None: the queue's setting.
 
         Raises:
-            NotFound, Refused, NoAnswer: as of `producer`.
+            NotFound, Refused, NoAnswer: as for `producer`.
         """
         return self._opened_clients().consumer(self._place(queue), codec, unacked_threshold)
 
@@ -537,15 +539,15 @@ class Service:
         codec: Codec[Request] | type[Request] | None = None,
         reply_codec: Codec[Reply] | type[Reply] | None = None,
     ) -> QueueRequester[Request, Reply]:
-        """Open a requester of a queue that has a reply queue; as `producer`.
+        """Open a requester of a queue that has a reply queue, as `producer` does.
 
         Args:
-            queue: the request queue, as of `producer`.
-            codec: of the requests, as of `producer`.
-            reply_codec: of the replies.
+            queue: the request queue, as for `producer`.
+            codec: codec of the requests, as for `producer`.
+            reply_codec: codec of the replies.
 
         Raises:
-            NotFound, Refused, NoAnswer: as of `producer`.
+            NotFound, Refused, NoAnswer: as for `producer`.
         """
         return self._opened_clients().requester(self._place(queue), codec, reply_codec)
 
@@ -563,15 +565,15 @@ class Service:
         codec: Codec[Request] | type[Request] | None = None,
         reply_codec: Codec[Reply] | type[Reply] | None = None,
     ) -> QueueReplier[Request, Reply]:
-        """Open a replier of a queue that has a reply queue; as `requester`.
+        """Open a replier of a queue that has a reply queue, as `producer` does.
 
         Args:
-            queue: as of `requester`.
-            codec: as of `requester`.
-            reply_codec: as of `requester`.
+            queue: as for `requester`.
+            codec: as for `requester`.
+            reply_codec: as for `requester`.
 
         Raises:
-            NotFound, Refused, NoAnswer: as of `producer`.
+            NotFound, Refused, NoAnswer: as for `producer`.
         """
         return self._opened_clients().replier(self._place(queue), codec, reply_codec)
 
@@ -598,19 +600,19 @@ class Service:
         rate: float = 0.0,
         dry_run: bool = False,
     ) -> CommandResult[MovedSamples]:
-        """Move samples to another queue, with identity, flags and the end of their lifespan.
+        """Move samples to another queue; they keep identity, flags and expiry time.
 
         Args:
-            queue: the queue that holds them.
-            to_queue: the queue that is to hold them.
-            select: a selector; empty: every sample that no consumer has.
-            limit: largest number; 0: all.
-            rate: samples a second at most; 0: as fast as the service is.
-            dry_run: return what would be moved, and change nothing.
+            queue: the source queue.
+            to_queue: the destination queue.
+            select: a selector; empty: every sample that is not with a consumer.
+            limit: largest number of samples; 0: all.
+            rate: largest number of samples per second; 0: unlimited.
+            dry_run: return the result of the move without making it.
 
         Raises:
-            UsageError: both are one queue, or their types differ.
-            PartlyDone: it failed after some were moved.
+            UsageError: both queues are the same, or their types differ.
+            PartlyDone: the move failed after some samples were moved.
         """
         from qsctl.cli.samples.move import TransferOptions, move
 
@@ -629,19 +631,19 @@ class Service:
         rate: float = 0.0,
         dry_run: bool = False,
     ) -> CommandResult[MovedSamples]:
-        """Put dead letters back into the queues that they come from.
+        """Move dead letters back into the queues from which they came.
 
         Args:
             queue: a dead-letter queue.
-            came_from: only dead letters of this queue, `--from` of the command.
+            came_from: move only dead letters from this queue, as `--from` of the command; empty: from all.
             reason: LIFESPAN or MAX_RETRIES; None: both.
-            select: as of `move`.
-            limit: as of `move`.
-            rate: as of `move`.
-            dry_run: as of `move`.
+            select: as for `move`.
+            limit: as for `move`.
+            rate: as for `move`.
+            dry_run: as for `move`.
 
         Raises:
-            UsageError: it is not a dead-letter queue, or there is no such reason.
+            UsageError: the queue is not a dead-letter queue, or the reason is unknown.
         """
         from qsctl.cli.samples.move import DeathReason, TransferOptions, requeue
 
@@ -664,10 +666,10 @@ class Service:
         types: FilePath | None = None,
         force: bool = False,
     ) -> CommandResult[Exported]:
-        """Write the samples of a queue into a file, jsonl or parquet; they stay in the queue.
+        """Write the samples of a queue to a file, in jsonl or parquet, without consuming them.
 
         Raises:
-            UsageError: the format is not known, or the file exists and `force` is false.
+            UsageError: the format is unknown, or the file exists and `force` is False.
         """
         from qsctl.cli.samples.export import export
 
@@ -695,8 +697,8 @@ class Service:
         """Enqueue the samples of a file that `export` wrote, each once; arguments as the options of `qsctl import`.
 
         Raises:
-            InvalidInput: a line of the file is not a sample; nothing was imported then.
-            PartlyDone: it failed after some were imported.
+            InvalidInput: a line of the file is not a sample; no sample was imported.
+            PartlyDone: the import failed after some samples were imported.
         """
         from qsctl.cli.samples.import_ import import_
 
@@ -720,7 +722,9 @@ class Service:
         replace: bool = False,
         force: bool = False,
     ) -> CommandResult[Planned]:
-        """Return the steps that would make the service equal to a configuration file; nothing is changed."""
+        """Return the steps that `apply` would take to make the service match a configuration file; nothing is
+        changed.
+        """
         from qsctl.cli.administer.desired import plan
 
         options = _desired(config_name, variables, domain_id_base, prune, replace, force)
@@ -737,19 +741,19 @@ class Service:
         replace: bool = False,
         force: bool = False,
     ) -> CommandResult[Planned]:
-        """Make the service equal to a configuration file: create, change, and with `prune` delete.
+        """Make the service match a configuration file: create and change resources, and with `prune` delete others.
 
         Args:
             file: the configuration.
             config_name: name of its `<queuing_service>`; None: the only one.
             variables: values of `$(NAME)`.
             domain_id_base: number that is added to every domain id.
-            prune: delete what is not in the file.
-            replace: delete and create again what cannot be changed in place.
+            prune: delete resources that are not in the file.
+            replace: delete and create again the resources that cannot be changed in place.
             force: delete also queues that hold samples.
 
         Raises:
-            Refused: there are obstacles; nothing was changed.
+            Refused: a step is not possible; nothing was changed.
             PartlyDone: the service refused a step after others were done.
         """
         from qsctl.cli.administer.desired import apply
@@ -766,17 +770,17 @@ class Service:
         timeout: str = "30s",
         interval: str = "500ms",
     ) -> CommandResult[Waited]:
-        """Wait until a queue is there and figures of its status are as wanted; other threads may work meanwhile.
+        """Wait until a queue exists and its status meets conditions; other threads may use the service meanwhile.
 
         Args:
-            queue: its name.
-            until: conditions such as "current_message_count=0"; all have to hold.
-            empty: the queue holds no sample, and none waits outside it.
+            queue: name of the queue.
+            until: conditions such as "current_message_count=0", all of which must hold.
+            empty: wait until the queue holds no sample, and none is on its way to it.
             timeout: longest wait.
-            interval: time between two looks.
+            interval: time between two polls.
 
         Raises:
-            NoAnswer: it was not so in time; the message states the figures seen last.
+            NoAnswer: the conditions did not hold in time; the message states the last status.
         """
         from qsctl.cli.monitoring.wait import wait
 
@@ -789,11 +793,11 @@ class Service:
     def record_start(
         self, folder: FilePath, *, level: str = "messages", max_size: str | None = None, sample: str | None = None
     ) -> CommandResult[RecordingStates]:
-        """Begin to record what the service does into a run folder on its machine; options as of `qsctl record start`.
+        """Begin to record the service's events into a run folder on its machine; arguments as for `qsctl record start`.
 
         Raises:
-            UsageError: a value is not valid.
-            Refused: a recording goes on already, or the folder holds something.
+            UsageError: a value is invalid.
+            Refused: a recording is in progress, or the folder is not empty.
         """
         from qsctl.cli.administer.record import record_start
         from qsctl.cli.administer.recording_options import MAX_DEFAULT, SAMPLE_DEFAULT, RecordLevel
@@ -814,7 +818,7 @@ class Service:
         return called(lambda: record_stop(service=self.options))
 
     def record_status(self) -> CommandResult[RecordingStates]:
-        """Return the recording that goes on, or the last one."""
+        """Return the state of the recording in progress, or else of the last one."""
         from qsctl.cli.administer.record import record_status
 
         return called(lambda: record_status(service=self.options))
@@ -823,7 +827,7 @@ class Service:
     def record(
         self, folder: FilePath, *, level: str = "messages", max_size: str | None = None, sample: str | None = None
     ) -> Iterator[CommandResult[RecordingStates]]:
-        """Record what the service does for as long as the block lasts; arguments as of `record_start`."""
+        """Record the service's events during the block; arguments as for `record_start`."""
         started = self.record_start(folder, level=level, max_size=max_size, sample=sample)
         try:
             yield started
@@ -834,8 +838,8 @@ class Service:
         """Stop the service.
 
         Args:
-            fresh: remove the stored configuration of an embedded one, too.
-            dry_run: return what would be stopped.
+            fresh: also remove the stored configuration of an embedded service.
+            dry_run: return the result of the shutdown without making it.
 
         Raises:
             Refused: the service runs inside another program.
@@ -846,10 +850,10 @@ class Service:
 
     @contextmanager
     def _opened(self, target: str) -> Iterator[Administration]:
-        """Yield the administration for one command, to one thread at a time.
+        """Yield the administration for one command; a lock admits one thread at a time.
 
         Raises:
-            Refused: the service was closed.
+            Refused: the service was closed, or was opened by the parent of this process.
         """
         if os.getpid() != self._process_id:
             raise Refused(
@@ -892,10 +896,10 @@ def _consent(dry_run: bool) -> DestructionOptions:
 
 
 def _check_count(name: str, count: int) -> None:
-    """Refuse a number that the option of the command refuses.
+    """Raise an error for a negative number, as the command's option does.
 
     Raises:
-        UsageError: it is negative.
+        UsageError: the number is negative.
     """
     if count < 0:
         raise UsageError(f"{name} is {count}", remedy="Give a number from 0; 0 is all.")

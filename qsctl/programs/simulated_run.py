@@ -1,4 +1,4 @@
-"""The result of `qsctl.simulate`: the rows of the command, and the run as it is in its folder."""
+"""The result of `qsctl.simulate`: the rows of the command, and access to the run folder."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
 
 class SimulatedRun(CommandResult[Simulated]):
-    """The rows of a simulated run, one a client or group and queue, with its folder and its counters.
+    """The rows of a simulated run, one for each queue of a client or group, with its folder and its counters.
 
-    `to_dict()` has what else `qsctl simulate -o json` prints, `events` and `worked_queues` among it.
-    `qsctl.summary.summarize` computes the rest from the folder.
+    `to_dict()` has the other output of `qsctl simulate -o json`, such as `events` and `worked_queues`.
+    `qsctl.summary.summarize` computes further measures from the folder.
     """
 
     @property
     def folder(self) -> Location:
-        """Return the run folder: a `pathlib.Path`, or the place of an object store."""
+        """Return the run folder: a `pathlib.Path`, or a location in an object store."""
         return self._report.folder
 
     @property
     def info(self) -> RunInfo:
-        """Return what the folder records of the run, with its seed, status and fingerprint."""
+        """Return the run's description from the folder, with its seed, status and fingerprint."""
         return self._report.info
 
     @property
     def counters(self) -> pyarrow.Table:
-        """Return an Arrow table with a row a replication, client and queue."""
+        """Return the counters as an Arrow table, with a row for each replication, client and queue."""
         return self._report.counters
 
     @property
     def intervals(self) -> Sequence[Row]:
-        """Return a mapping a queue and measure, with `mean` and `half_width`; empty unless `confidence` was given."""
+        """Return a mapping for each queue and measure, with `mean` and `half_width`; empty without `confidence`."""
         return interval_rows(self.content.intervals)
 
     @property
     def compile_s(self) -> float:
-        """Return the seconds that compiling took, in the process that took longest."""
+        """Return the seconds of compilation in the process in which it took longest."""
         return self._report.compile_s
 
     @property

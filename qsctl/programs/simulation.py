@@ -1,4 +1,4 @@
-"""`qsctl.simulate`: a run of a scenario, or the estimate of a rare figure of it."""
+"""`qsctl.simulate`: simulate a scenario, or estimate the probability of a rare event in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NameT = TypeVar("NameT", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class RunProgress(WorkDone):
-    """Progress of a run in replications, with the replication that went on; its numbers are 0 before the run begins."""
+    """Progress of a run in replications, with the current replication; its fields are 0 before the run begins."""
 
     replication: int = 0
     simulated_ns: int = 0
@@ -94,42 +94,46 @@ def simulate(
     progress: Callable[[RunProgress], None] | None = None,
     stop: ShouldStop | None = None,
 ) -> SimulatedRun | CommandResult[RareResult]:
-    """Simulate a scenario into a run folder, or estimate a rare figure of it, as `qsctl simulate` does.
+    """Simulate a scenario and write a run folder, or estimate the probability of a rare event, as `qsctl simulate`
+    does.
 
     The same scenario, settings and seed give the same run, with any number of workers.
 
     Args:
-        scenario: a file, or the name of a ready scenario (`qsctl simulate --list`); None: the ready one `burst`.
+        scenario: a file, or the name of a built-in scenario (`qsctl simulate --list`); None: `burst`.
         client_profile: files whose values replace those of the scenario's profile, as in "trading=trading.json".
         settings: values by their paths, as with `--set`: {"horizon": "2s", "group[desks]/count": 40}.
         variables: values of `$(NAME)` in the file, as with `--var`.
-        seed: of the random numbers; None: the scenario's.
-        replications: number of replications, of `rare` of split runs, and with `precision` the largest number; None:
-            the scenario's, or what `rare` and `precision` need.
-        level: detail of the event log, counters, messages or events; None: the scenario's.
-        by: subject of a row beside its queue; None: the client, or the group where clients are many.
-        confidence: of `intervals`, between 0 and 1; None: no intervals, and 0.95 with `precision` and `rare`.
-        precision: half widths that are reached by more replications, as in "5%" or "time_to_done_p99(Orders)=5%".
-        rare: figure that plain runs hardly ever see, as in "P(lost(D-1)>0)": it is estimated by runs that are split,
-            and there is no run folder.
+        seed: seed of the random numbers; None: the scenario's.
+        replications: number of replications; with `precision` the largest number, with `rare` the number of split runs;
+            None: the scenario's, or as many as `rare` and `precision` need.
+        level: level of the event log: counters, messages or events; None: the scenario's.
+        by: rows by client or by group; None: by client, or by group if there are many clients.
+        confidence: confidence level of `intervals`, between 0 and 1; None: no intervals, but 0.95 with `precision` or
+            `rare`.
+        precision: target half widths, reached by running more replications, as in "5%" or
+            "time_to_done_p99(Orders)=5%".
+        rare: a rare event, as in "P(lost(D-1)>0)", whose probability is estimated by splitting of runs, without a run
+            folder.
         out: the run folder, which must be new or empty, by path or URI; None: a new one in `qsctl-runs`.
         workers: number of processors to use: by processes for replications, and where it exceeds these by threads for
-            the independent ports of a broker; 1 stays in this process and thread. A program that asks for more guards
-            its start by `if __name__ == "__main__"`.
-        master: Spark that computes the figures from the event log, as in `local[*]`; only this starts Java.
+            the independent ports of a broker; 1 uses this process and thread alone. A program that uses more guards its
+            start by `if __name__ == "__main__"`.
+        master: Spark master that computes the figures from the event log, such as `local[*]`; only this starts Java.
         conf: settings of Spark.
         progress: called about ten times a second.
-        stop: an event or a function; the run ends soon after it is set or true, and its folder is marked as partial.
+        stop: an event or a function; when it is set or returns True, the run ends soon and its folder is marked as
+            partial.
 
     Returns:
-        A row a client or group and queue, with `folder`, `info` and `counters` of the run; with `rare` one row, with
-        `value`, `low` and `high`.
+        A row for each queue of a client or group, with `folder`, `info` and `counters` of the run; with `rare` one row,
+        with `value`, `low` and `high`.
 
     Raises:
-        NotFound: there is no such scenario.
-        InvalidInput: the scenario, a value set, a client profile or `out` is not valid; nothing is left behind then.
-        UsageError: a path of `settings` does not exist, or an argument is not of its form or not for `rare`.
-        Interrupted: `stop` ended it while there was nothing to return.
+        NotFound: the scenario does not exist.
+        InvalidInput: the scenario, a value, a client profile or `out` is invalid; no file remains.
+        UsageError: a path of `settings` does not exist, or an argument is invalid, or not allowed with `rare`.
+        Interrupted: `stop` ended the run before it had a result.
 
     >>> import qsctl
     >>> run = qsctl.simulate(settings={"horizon": "20ms"}, replications=3, confidence=0.9, out="run")
@@ -174,10 +178,10 @@ def simulate(
 
 
 def _named(kinds: type[NameT], name: str | None, argument: str) -> NameT | None:
-    """Return the member of a name, or None where none is given.
+    """Return the enumeration member of a name; None without a name.
 
     Raises:
-        UsageError: there is no such member.
+        UsageError: no member has this name.
     """
     if name is None:
         return None

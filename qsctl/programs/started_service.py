@@ -1,7 +1,7 @@
-"""A service that a program starts for itself, as a child process.
+"""A service that a program starts as a child process.
 
-Decides: that it is a process and not a thread. A daemon handles signals, has one clock and one garbage collector of its
-own and may be killed by a test; none of that may be the program's. It ends with the program (`served_process`).
+It is a process and not a thread, since a daemon handles signals, has its own clock and garbage collector, and may be
+killed by a test, none of which may affect the program. It ends with the program (`served_process`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KEPT_LINES: Final = 30
 
 
 class ServiceNotStarted(QsctlError):
-    """The child process ended before it served; it carries the child's own message and exit status."""
+    """The child process ended before it was ready; the error has the child's message and exit status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -57,10 +57,10 @@ class ServiceNotStarted(QsctlError):
 
 @contextmanager
 def free_domain() -> Iterator[int]:
-    """Yield a domain in which nothing of this machine is, and keep it from other programs that ask.
+    """Yield a domain id that no DDS participant of this machine uses, and reserve it against other programs.
 
     Raises:
-        Refused: all of them are in use, or the folder of the locks is not this user's.
+        Refused: all domains are in use, or the folder of the locks does not belong to this user.
     """
     folder = own_folder("qsctl-domains")
     for domain_id in secrets.SystemRandom().sample(_FREE_DOMAINS, len(_FREE_DOMAINS)):
@@ -79,7 +79,7 @@ def free_domain() -> Iterator[int]:
 
 
 def _is_quiet(domain_id: int) -> bool:
-    """Return whether no participant of this machine has bound the discovery port of a domain [RTPS 9.6.1.1]."""
+    """Return whether no process of this machine has bound the discovery port of a domain [RTPS 9.6.1.1]."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("", _PORT_BASE + _PORTS_OF_DOMAIN * domain_id))
@@ -89,11 +89,11 @@ def _is_quiet(domain_id: int) -> bool:
 
 
 def first_domain(source: str, config_name: str | None, variables: Mapping[str, str], directory: Path) -> int:
-    """Return the domain of the first participant of a configuration.
+    """Return the domain id of the first participant in a configuration.
 
     Raises:
-        ConfigError: it is not valid; with every problem.
-        UsageError: it has no participant.
+        ConfigError: the configuration is invalid; it lists every problem.
+        UsageError: the configuration has no participant.
     """
     from qsctl.config.load import load_configuration
 
@@ -114,18 +114,18 @@ def first_domain(source: str, config_name: str | None, variables: Mapping[str, s
 def started_service(
     source: str, options: Sequence[str], domain_id: int, directory: Path, timeout_s: float
 ) -> Iterator[Connection]:
-    """Start a service, and yield a connection to it once it answers; stop it at the end.
+    """Start a service, yield a connection to it when it is ready, and stop it at the end.
 
     Args:
         source: the configuration, a file or a literal.
-        options: further ones of `qsctl serve`.
-        domain_id: its domain of administration.
-        directory: its working directory.
-        timeout_s: longest wait for the service to answer.
+        options: further options of `qsctl serve`.
+        domain_id: domain of administration.
+        directory: working directory of the service.
+        timeout_s: longest wait for the service's first reply, in seconds.
 
     Raises:
-        ServiceNotStarted: it ended; with what it printed.
-        NoAnswer: it did not answer in time, and was stopped.
+        ServiceNotStarted: the service ended; it has the service's output.
+        NoAnswer: the service did not reply in time, and was stopped.
     """
     from qsctl.client.dds_connection import DdsConnection
 
@@ -171,7 +171,7 @@ def _wait_until_it_answers(
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the child: by the end of its standard input, which it obeys as SIGTERM; by force where it does not."""
+    """Stop the child by closing its standard input, which it handles as SIGTERM; kill it if it does not end."""
     assert process.stdin is not None
     process.stdin.close()
     try:

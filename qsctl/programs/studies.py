@@ -1,8 +1,8 @@
-"""`qsctl.sweep`, `size`, `compare`, `replay` and `what_if`: questions that many simulated runs answer.
+"""`qsctl.sweep`, `size`, `compare`, `replay` and `what_if`: studies of many simulated runs.
 
-They are simulated in this process, or in as many processes as `workers` names; with `master` on Spark. The answers are
-the same. A function may be called from any thread, also from several at the same time; its callbacks are called in the
-thread that called it.
+The runs are simulated in this process, in `workers` processes, or on the Spark cluster `master`, with the same results.
+A function may be called from any thread, also from several at the same time; its callbacks are called in the calling
+thread.
 """
 
 from __future__ import annotations
@@ -63,40 +63,42 @@ def sweep(
 ) -> SweepResult:
     """Simulate a scenario at every point of a grid, as `qsctl sweep` does.
 
-    Points that `out` has are not simulated again: call it again after it was ended, or with more values.
+    Points whose results `out` has are not simulated again; a call with the same `out` thus continues a sweep, or adds
+    values.
 
     Args:
-        scenario: a file, or the name of a ready scenario.
-        grid: the values of each path that is varied, as in {"profile[trading]/queue[D-1]/max-depth": [500, 1000]}, or
-            of a short name, as in {"max-depth(D-1)": [500, 1000]}.
-        recording: run folder of a recording that is replayed in place of a scenario.
-        model: what receives the load of the recording.
-        config: configuration files of the service in place of the recorded one.
-        config_name: the `<queuing_service>` in these files; None: the only one.
+        scenario: a file, or the name of a built-in scenario.
+        grid: values of each varied setting by its path, as in {"profile[trading]/queue[D-1]/max-depth": [500, 1000]},
+            or by a short name, as in {"max-depth(D-1)": [500, 1000]}.
+        recording: run folder of a recording, which is replayed instead of a scenario.
+        model: model that receives the load of the recording.
+        config: configuration files of the service, instead of the recorded configuration.
+        config_name: name of the `<queuing_service>` in these files; None: the only one.
         settings: values by their paths, as with `--set`.
         variables: values of `$(NAME)` in the file, as with `--var`.
         replications: number of repetitions per grid point.
-        seed: of the random numbers; None: the scenario's.
-        common_random_numbers: give every point the same arrivals; the differences of points are narrower then.
-        confidence: of the intervals, between 0 and 1.
-        precision: half widths that are reached by more repetitions, as in `5%` or `time_to_done_p99(Orders)=5%`.
+        seed: seed of the random numbers; None: the scenario's.
+        common_random_numbers: use the same arrivals at every point, which narrows the intervals of differences.
+        confidence: confidence level of the intervals, between 0 and 1.
+        precision: target half widths, reached by running more repetitions, as in `5%` or `time_to_done_p99(Orders)=5%`.
         max_replications: largest number of repetitions per point with `precision`.
-        best: the measure by which the best points are named, as in `time_in_queue_p99(D-1)`.
-        front: two measures by which the Pareto front is named.
+        best: measure by which the best points are selected, as in `time_in_queue_p99(D-1)`.
+        front: two measures whose Pareto front is selected.
         out: folder of the results, by path or URI; None: `qsctl-sweeps/SCENARIO`.
-        workers: number of processes; 1 stays in this one. A program that asks for more guards its start by
+        workers: number of processes; 1: this process alone. A program that uses more guards its start by
             `if __name__ == "__main__"`.
-        master: Spark to compute on in place of processes, as in `local[*]`; only this starts Java.
+        master: Spark master to use instead of processes, such as `local[*]`; only this starts Java.
         conf: settings of Spark.
-        progress: called with the repetitions that are done.
-        stop: an event or a function; the sweep ends soon after it is set or true, and what is done stays in `out`.
+        progress: called with the number of completed repetitions.
+        stop: an event or a function; when it is set or returns True, the sweep ends soon, and its results so far stay
+            in `out`.
 
     Returns:
-        A row a point, queue and measure, with `mean` and `half_width`; `plot("depths.svg")` draws them.
+        A row for each point, queue and measure, with `mean` and `half_width`; `plot("depths.svg")` draws them.
 
     Raises:
-        NotFound: there is no such scenario or recording.
-        InvalidInput: the scenario or a value is not valid, or `out` holds another sweep.
+        NotFound: the scenario or recording does not exist.
+        InvalidInput: the scenario or a value is invalid, or `out` holds another sweep.
         UsageError: a path of the grid or of `settings` does not exist, or an argument is out of its range.
         Interrupted: `stop` ended it.
 
@@ -147,38 +149,38 @@ def size(
 ) -> CommandResult[Sized]:
     """Find the smallest settings that meet targets, as `qsctl size` does.
 
-    That no setting of the range meets them is a result: `content.sizing.answer` is None then, and `exit_status` 1.
+    If no setting in the range meets them, `content.sizing.answer` is None and `exit_status` is 1.
 
     Args:
-        scenario: a file, or the name of a ready scenario.
+        scenario: a file, or the name of a built-in scenario.
         target: conditions that must all hold, as in `discards(D-1)=0` or `time_in_queue_p99(D-1)<1s`.
         vary: settings to find, as in `max-depth(D-1)` or `max-depth(D-1)=100..20000`.
-        recording: run folder of a recording that is replayed in place of a scenario; of several, each replication has
+        recording: run folder of a recording, which is replayed instead of a scenario; if several, each replication has
             the load of another one.
-        model: what receives the load of the recording.
-        config: configuration files of the service in place of the recorded one.
-        config_name: the `<queuing_service>` in these files; None: the only one.
+        model: model that receives the load of the recording.
+        config: configuration files of the service, instead of the recorded configuration.
+        config_name: name of the `<queuing_service>` in these files; None: the only one.
         settings: values by their paths, as with `--set`.
         variables: values of `$(NAME)` in the file, as with `--var`.
-        confidence: probability that what is stated of the answer is true, between 0 and 1.
-        max_replications: largest number of replications of a candidate; None: 160, or what the targets need.
-        assume: largest values of measures that any run has, as in `time_in_queue_p99(D-1)<=1s`.
-        seed: of the random numbers; None: the scenario's.
+        confidence: probability that the statements about the answer are true, between 0 and 1.
+        max_replications: largest number of replications of a candidate; None: 160, or as many as the targets need.
+        assume: assumed upper bounds of measures in any run, as in `time_in_queue_p99(D-1)<=1s`.
+        seed: seed of the random numbers; None: the scenario's.
         client_profile: files whose values replace those of the scenario's profile, as with `--client-profile`.
-        workers: number of processes; 1 stays in this one. A program that asks for more guards its start by
+        workers: number of processes; 1: this process alone. A program that uses more guards its start by
             `if __name__ == "__main__"`.
-        master: Spark to compute on in place of processes, as in `local[*]`; only this starts Java.
+        master: Spark master to use instead of processes, such as `local[*]`; only this starts Java.
         conf: settings of Spark.
-        progress: called with the candidates that were tried; a search has no total, it is one more each time.
-        stop: an event or a function; the search ends soon after it is set or true.
+        progress: called with the number of candidates tried; the total is unknown, and reported as one more.
+        stop: an event or a function; when it is set or returns True, the search ends soon.
 
     Returns:
-        A row a candidate, with `settings`, `met` and `evidence`; `to_dict()["sentence"]` is the answer in words.
+        A row for each candidate, with `settings`, `met` and `evidence`; `to_dict()["sentence"]` is the answer in words.
 
     Raises:
-        NotFound: there is no such scenario or recording.
-        InvalidInput: the scenario or a value is not valid.
-        UsageError: a target, a setting or another argument is not of its form.
+        NotFound: the scenario or recording does not exist.
+        InvalidInput: the scenario or a value is invalid.
+        UsageError: a target, a setting or another argument is invalid.
         Interrupted: `stop` ended it.
 
     >>> import qsctl
@@ -221,23 +223,23 @@ def compare(
     Args:
         a: run folder or sweep folder, by path or URI; with `client_profile` a scenario.
         b: the other folder, of the same kind.
-        confidence: of the intervals of the differences, between 0 and 1.
-        client_profile: two files, each of which a scenario is simulated with.
-        replications: number of each side, with `client_profile`.
-        seed: of the random numbers, with `client_profile`; None: the scenario's.
+        confidence: confidence level of the intervals of the differences, between 0 and 1.
+        client_profile: two files with client profiles, with each of which the scenario is simulated.
+        replications: number of replications of each side, with `client_profile`.
+        seed: seed of the random numbers, with `client_profile`; None: the scenario's.
         out: folder of the runs a and b, with `client_profile`; None: new ones in `qsctl-runs`.
         settings: values by their paths, as with `--set`, with `client_profile`.
         variables: values of `$(NAME)` in the scenario, with `client_profile`.
-        progress: called with the replications that are done, with `client_profile`.
-        stop: an event or a function; the simulation ends soon after it is set or true.
+        progress: called with the number of completed replications, with `client_profile`.
+        stop: an event or a function; when it is set or returns True, the simulation ends soon.
 
     Returns:
-        A row a point, queue and measure, with `difference`, `half_width` and `better`; `content.sentence` is the answer
-        in words.
+        A row for each point, queue and measure, with `difference`, `half_width` and `better`; `content.sentence` is the
+        answer in words.
 
     Raises:
-        NotFound: a folder is not there.
-        InvalidInput: a folder is neither a run nor a sweep, or the two are of two kinds.
+        NotFound: a folder does not exist.
+        InvalidInput: a folder is neither a run nor a sweep, or the two differ in kind.
         UsageError: one side is missing, or an argument is out of its range.
         Interrupted: `stop` ended it.
 
@@ -286,24 +288,25 @@ def replay(
     Args:
         recording: its run folder, by path or URI.
         out: the run folder that is written; None: a new one in `qsctl-runs`.
-        seed: of what is drawn where the replay leaves the recording; None: 1.
-        replications: number of replications, each with draws of its own.
-        model: what receives the load: the service itself, or clients of a broker.
-        config: configuration files of the service in place of the recorded one.
-        config_name: the `<queuing_service>` in these files; None: the only one.
+        seed: seed of the random numbers that the recording does not determine; None: 1.
+        replications: number of replications, each with its own random numbers.
+        model: model that receives the load: the service itself, or clients of a broker.
+        config: configuration files of the service, instead of the recorded configuration.
+        config_name: name of the `<queuing_service>` in these files; None: the only one.
         client_profile: client profiles of a broker, as with `--client-profile`.
         settings: values by their paths, as in {"queue[OrderQueue]/consumers": 8}.
         variables: values of `$(NAME)` in the files of `config`.
-        workers: number of processes; 1 stays in this one.
-        progress: called with the replications that are done, in parts.
-        stop: an event or a function; true ends the replay early, and its folder is marked as partial.
+        workers: number of processes; 1: this process alone.
+        progress: called with the number of completed replications, which includes fractions.
+        stop: an event or a function; when it is set or returns True, the replay ends soon and its folder is marked as
+            partial.
 
     Returns:
-        A row a difference, or a figure beside the recorded one.
+        A row for each difference, or for each figure with its recorded value.
 
     Raises:
-        NotFound: it is not a run.
-        InvalidInput: nothing in it can be replayed, or a value is not valid.
+        NotFound: the recording does not exist, or is not a run.
+        InvalidInput: the recording cannot be replayed, or a value is invalid.
         UsageError: a path of `settings` does not exist, or arguments exclude each other.
 
     >>> import qsctl
@@ -342,33 +345,33 @@ def what_if(
     progress: ProgressCallback | None = None,
     stop: ShouldStop | None = None,
 ) -> CommandResult[WhatIf]:
-    """Answer what a setting of a broker's queue does, as `qsctl what-if` does.
+    """Simulate the effect of a setting of a broker's queue, as `qsctl what-if` does.
 
     Args:
-        broker: the preset whose names and defaults the queue has, as in `sqs`; None: that of what `listed` lists.
-        vary: the setting with its values, in the broker's words, as in `visibility=30s..600s`; empty: the queue as it
-            is.
-        target: the condition that is enough, as in `duplicates<1%`; empty: by the setting.
-        listed: what the broker's tools list, in files.
-        queue: the queue of these; empty: the only one.
+        broker: the preset with the names and defaults of the queue's settings, such as `sqs`; None: that of `listed`.
+        vary: the setting with its values, in the broker's notation, as in `visibility=30s..600s`; empty: the unchanged
+            queue.
+        target: the condition that is sufficient, as in `duplicates<1%`; empty: chosen by the setting.
+        listed: files with listings of the broker's tools.
+        queue: name of the queue in the listings; empty: the only one.
         arrivals: rate of arrivals, as in `0.033/s`; empty: as listed, else for a utilization of 70 %.
         work: time that a consumer works on a message, as in `lognormal:45s,p99=280s`.
         consumers: number of consumers; None: as listed, else for a utilization of at most 70 %.
-        settings: other settings, in the broker's words, as in {"max_ack_pending": 100}.
-        horizon: time that a run simulates; empty: long enough for 15,000 messages.
+        settings: other settings, by the broker's names, as in {"max_ack_pending": 100}.
+        horizon: simulated time of a run; empty: long enough for 15,000 messages.
         replications: number of runs of each value.
         confidence: probability that all intervals of the answer hold, between 0 and 1.
-        seed: of the random numbers.
-        out: the scenario that is written; empty: a new file in the working directory, named as the queue.
-        progress: called with the runs that are done.
-        stop: an event or a function; the runs end soon after it is set or true.
+        seed: seed of the random numbers.
+        out: file to which the scenario is written; empty: a new file in the working directory, named after the queue.
+        progress: called with the number of completed runs.
+        stop: an event or a function; when it is set or returns True, the runs end soon.
 
     Returns:
-        A row a value and measure, with `mean`, `half_width`, `in_force` and `chosen`; `to_dict()["sentence"]` is the
-        answer in words.
+        A row for each value and measure, with `mean`, `half_width`, `in_force` and `chosen`; `to_dict()["sentence"]` is
+        the answer in words.
 
     Raises:
-        UsageError: no queue is named, its work is not known, or an argument is not of its form.
+        UsageError: no queue is named, its work is unknown, or an argument is invalid.
         NotFound: a file does not exist, or lists no queue of this name.
         Interrupted: `stop` ended it.
 

@@ -1,4 +1,4 @@
-"""The result of `qsctl.sweep`, which can be drawn."""
+"""The result of `qsctl.sweep`, whose `plot` draws charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SweepResult(CommandResult[SweepTable]):
-    """The rows of a sweep, with its folder.
+    """The rows of a sweep, with its folder and a method that draws them.
 
     >>> import qsctl
     >>> swept = qsctl.sweep(
@@ -29,18 +29,18 @@ class SweepResult(CommandResult[SweepTable]):
 
     @property
     def folder(self) -> Location:
-        """Return the folder of the results: a `pathlib.Path`, or the place of an object store."""
+        """Return the folder of the results: a `pathlib.Path`, or a location in an object store."""
         return self.content.folder
 
     def plot(
         self, out: PathName, *, form: Form | None = None, best: str | None = None, front: str | None = None
     ) -> CommandResult[Reported]:
-        """Draw the measures over what was varied, as `qsctl report` does of the folder; neither Spark nor matplotlib is
-        needed.
+        """Draw the measures over the varied settings, as `qsctl report` does, without Spark and matplotlib.
 
         Args:
             out: file to write, by path or URI.
-            form: `svg`, `png`, or a page around the charts: `html`, `md` or `text`; None: that of the file's ending.
+            form: `svg`, `png`, or a page around the charts: `html`, `md` or `text`; None: the form of the file's
+                suffix.
             best: measure whose best points are shown.
             front: two measures whose Pareto front is shown.
 
@@ -48,7 +48,7 @@ class SweepResult(CommandResult[SweepTable]):
             One row, with the file, its size in bytes and the first sentences of the report.
 
         Raises:
-            UsageError: the form is not one, or a measure is not.
-            NotFound: the folder does not exist any more.
+            UsageError: the form or a measure is unknown.
+            NotFound: the folder no longer exists.
         """
         return write_report(str(self.folder), out=out, form=form, best=best, front=front)
