@@ -1,6 +1,6 @@
-"""A cluster of queuing services under faults, as a model: what does this configuration survive [QS 7]?
+"""The model `world`: a cluster of queuing services under faults, and which of them its configuration survives [QS 7].
 
-Repetition n of a seed is the world of the seed `seed + n`, so that any of them can be looked at alone.
+Repetition n of a seed is the world of the seed `seed + n`, so that each can be rerun alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from qsctl.sim.world.results.world_log import WorldLog
 from qsctl.sim.world.services.configuration import instance_name
 
 REPLAY: Final = "world/random-faults/every"
-"""Overrides for a replayed schedule: there are no other faults."""
+"""Path of the value that a replayed schedule sets to infinite, so that no other faults are drawn."""
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication.
+    """Check the scenario, and prepare the repetition of this number.
 
     Raises:
-        InvalidInput: no workload or no world, or a schedule that names what there is not.
+        InvalidInput: no workload or no world, or a schedule that names a node or queue that does not exist.
     """
     if scenario.world is None:
         raise InvalidInput(f"{scenario.name}: there is no world to simulate", remedy="Add a <world>.")
@@ -40,7 +40,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class WorldRun:
-    """A run of a world. `queue_names` are the names of the log's queue numbers."""
+    """A run of a world; `queue_names` are the names behind the queue numbers of the log."""
 
     def __init__(self, scenario: Scenario, level: LogLevel, chunk_rows: int) -> None:
         self._scenario = scenario
@@ -62,39 +62,39 @@ class WorldRun:
             self._elections.watch(queue, stream)
         self._finished = False
         self.verdicts: tuple[RuleVerdict, ...] = ()
-        """The verdict of each rule; at the end."""
+        """The verdict on each rule; empty until the run is finished."""
 
     @property
     def now_ns(self) -> Nanoseconds:
-        """Simulated up to here."""
+        """Return the instant up to which the run is simulated."""
         return min(self._judged.world.now, self._scenario.horizon_ns)
 
     @property
     def messages(self) -> int:
-        """Samples that producers had to write."""
+        """Return the number of samples that producers were given to write."""
         return self._judged.world.offered_count
 
     @property
     def queue_names(self) -> list[str]:
-        """The queues by number: their own names, or the full ones where two are alike."""
+        """Return the queues' names by number: their short names, or all full names where two short ones are equal."""
         queues = self._judged.world.queues
         names = [queue.name for queue in queues]
         return names if len(set(names)) == len(names) else [queue.full_name for queue in queues]
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """The events of the cluster, each kind once."""
+        """Return the events of the cluster, summed by kind."""
         return self._log.happenings([instance_name(number) for number in self._judged.world.services])
 
     @property
     def replicated_queues(self) -> tuple[ReplicatedQueue, ...]:
-        """Of each replicated queue its masters, and what was refused."""
+        """Return one row per replicated queue: its masters, its refusals, and its time without a master."""
         world = self._judged.world
         names = {queue.full_name: name for queue, name in zip(world.queues, self.queue_names, strict=True)}
         return self._elections.figures(len(world.services), names)
 
     def step(self, until_ns: Nanoseconds) -> Stop:
-        """Simulate to `until_ns` (exclusive)."""
+        """Simulate up to an instant, which is excluded."""
         until_ns = min(until_ns, self._scenario.horizon_ns)
         judged = self._judged
         while judged.next_instant < until_ns and not judged.is_broken:
@@ -103,16 +103,16 @@ class WorldRun:
         return Stop.UNTIL
 
     def take_log(self) -> Rows:
-        """Return the rows since the last call."""
+        """Return the log's rows since the last call."""
         return self._log.collect()
 
     def take_events(self) -> Rows:
-        """Return the events since the last call."""
+        """Return the log's events since the last call; none unless the run logs events."""
         rows = self._log.collect_events()
         return rows if self._level is LogLevel.EVENTS else rows[:0]
 
     def finish(self) -> Stop:
-        """Judge the world, and write the rows of its samples."""
+        """Judge the world, and write the rows of its samples; LOG_FULL asks to collect them and call again."""
         if not self._finished:
             self._finished = True
             if self.now_ns >= self._scenario.horizon_ns:
@@ -121,7 +121,7 @@ class WorldRun:
         return Stop.LOG_FULL if self._log.finish(self._judged.world.held()) else Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a queue: the client is the cluster."""
+        """Return the columns of counters, one row per queue; the client is the whole cluster."""
         assert self._scenario.workload is not None
         return self._log.counters(
             self._scenario.workload.service.application_name,

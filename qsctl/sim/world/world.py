@@ -1,8 +1,8 @@
 """A cluster of service instances and the programs around it, on one virtual clock, with all simulated faults.
 
-The services run the live driver, see `services.process`, the programs have the state machines of live clients, and only
-the connections are decided here. A `Director` applies the faults; observers judge. The seed decides everything: no
-other randomness, no clock, and nothing in the order of a set.
+The services run the live driver (`services.process`), the programs have the state machines of live clients, and only
+the transport between them is simulated here. A `Director` applies the faults; observers judge. The seed decides
+everything: there is no other randomness, no real clock, and no dependence on the order of a set.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ from qsctl.sim.world.services.service import SimulatedService, Surroundings
 from qsctl.transport.dds.replicas.letter_box import Seen
 
 FILE_SIZES_KB: Final = (4, 16, 1000)
-"""The sizes past which a store begins another file, of which one is drawn: small ones, so that there are several."""
+"""Sizes at which a store begins another file; one is drawn per world, and small ones make several files."""
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
-"""Interval at which the operator checks a group without a majority of its logs."""
+"""Interval at which the operator checks for groups that have lost a majority of their logs."""
 
 ADMINISTRATOR = 3
-"""The kind in the GUID of the administrator."""
+"""The kind that the administrator's GUID contains."""
 
 
 class World(Surroundings):
     """One repetition of a scenario of model `world`.
 
     Args:
-        scenario: with a workload and a world; random numbers are its seed's own.
+        scenario: has a workload and a world; its seed determines all random numbers.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
@@ -99,7 +99,7 @@ class World(Surroundings):
         settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
         self.queues = hosted_queues(settings[0])
         self.consumed_queues: set[str] = set()
-        """Queues with a consumer: these must drain."""
+        """Full names of the queues that have a consumer, which must be empty at the end."""
         self._incarnations = self.random("incarnations")
         names = [instance_name(number) for number in range(1, count + 1)]
         self._numbers = {name: number for number, name in enumerate(names, 1)}
@@ -135,7 +135,7 @@ class World(Surroundings):
         self._discovery = SimulatedDiscovery(self.services, self.agenda, self.network, declared.lease_ns)
         self.network.on_change += [self.connections.network_changed, self._discovery.changed]
         self.load_until_ns = max(0, scenario.horizon_ns - declared.recovery_ns)
-        """When the time without faults and new samples begins."""
+        """Instant at which the load and the faults end, and the recovery time begins."""
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
         self._command_count = 0
         self.administrator = WorldAdministrator(
@@ -149,24 +149,24 @@ class World(Surroundings):
         self.incarnations = Incarnations(self.services, self.administrator)
         self._strangers = self.random("strangers")
         self.stored_streams: dict[str, str] = {}
-        """The streams of the replicated queues that are stored, by the full names of the queues."""
+        """The replicated streams of persistent queues, by the queues' full names."""
         self.changes: set[SampleIdentity] = set()
-        """The commands that change the configuration."""
+        """Identities of the commands that change the configuration."""
         self.was_flushed = False
-        """Whether a queue was flushed: accepted samples may be gone."""
+        """Whether a queue was flushed, so that accepted samples may have been removed."""
         self.offered_count = 0
 
     def random(self, purpose: str) -> Random:
-        """Return the random numbers of one purpose, which no other one disturbs."""
+        """Return a random number generator for one purpose, independent of those for others."""
         return Random(f"{self._seed}/{purpose}")
 
     @property
     def now(self) -> Nanoseconds:
-        """The instant."""
+        """Return the present instant."""
         return self.agenda.now
 
     def begin(self) -> None:
-        """Start every service and program; the load begins."""
+        """Start every service and program, and schedule the load."""
         for program in self.programs.values():
             self.connections.connect(program)
         for service in self.services.values():
@@ -190,21 +190,21 @@ class World(Surroundings):
                     self.agenda.at(min(end_ns, self.load_until_ns), partial(self.start_program, f"consumer-{number}"))
 
     def conclude(self) -> None:
-        """Let the observers judge what the world has come to."""
+        """Notify the observers of the end of the world."""
         for note_concluded in self.observers.concluded:
             note_concluded()
 
     # What can be done to it.
 
     def end_program(self, node: str) -> None:
-        """Let a program lose its power."""
+        """End a program as by a power failure."""
         program = self.programs[node]
         if program.is_up:
             self.trace.note("end", node)
             program.end()
 
     def start_program(self, node: str) -> None:
-        """Start a program that has ended; its services have to discover it again."""
+        """Start a program that has ended; services have to discover it again."""
         program = self.programs[node]
         if not program.is_up:
             self.trace.note("start", node)
@@ -213,7 +213,7 @@ class World(Surroundings):
             self.connections.connect(program)
 
     def write(self, node: str, count: int = 1) -> None:
-        """Let a producer write beside its arrivals."""
+        """Let a producer write samples in addition to its arrivals."""
         for _ in range(count):
             self._offer(next(each for each in self.producers if each.node == node), 16)
 
@@ -237,16 +237,16 @@ class World(Surroundings):
         self.administrator.replace(name)
 
     def destroy(self, service: SimulatedService) -> None:
-        """Lose a service and its disk for good."""
+        """Destroy a service: its disk is lost, and it never starts again."""
         service.is_gone = True
         self.lose_disk(service)
 
     def lose_disk(self, service: SimulatedService, *, is_known: bool = True) -> None:
-        """Lose a service's disk, and with it perhaps what no other has.
+        """End a service and delete the content of its disk.
 
         Args:
-            service: whose.
-            is_known: whether the register of what was there is left, so that it is missed.
+            service: the service.
+            is_known: whether the register of its files survives, so that a restart notices their loss.
         """
         service.end()
         register = [name for name in service.disk.names if name.endswith(".json")]
@@ -257,7 +257,7 @@ class World(Surroundings):
         self._note_lost_majorities(self.stored_streams.values())
 
     def _note_lost_majorities(self, streams: Collection[str]) -> None:
-        """Let nothing be expected of what fewer than a quorum have a log of: these logs may have been all of it."""
+        """Report the queues of these streams whose log is left at fewer than a quorum, and may have lost samples."""
         for queue, stream in self.stored_streams.items():
             if stream not in streams:
                 continue
@@ -268,7 +268,7 @@ class World(Surroundings):
                     note_lost_majority(queue, held_in(best))
 
     def forge(self, kind: Forgery, service: SimulatedService) -> None:
-        """Let a stranger send something to a service, about each of its replicas."""
+        """Send forged frames of a stranger to a service, for each of its replicas."""
         process = service.process
         if process is None:
             return
@@ -299,7 +299,7 @@ class World(Surroundings):
         return SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
 
     def _look_after(self) -> None:
-        """Be the operator of groups that cannot elect a master: give the word once all that remain are up."""
+        """Force, like an operator, the quorum of groups that need it once all remaining services are up; repeat."""
         if self._is_calm:
             hosting_counts = Counter(stream for each in self.services.values() for stream in each.replicas)
             for service in self.services.values():
@@ -309,7 +309,7 @@ class World(Surroundings):
 
     @property
     def _is_calm(self) -> bool:
-        """Return whether every service that is not gone for good is up and receives the others' messages."""
+        """Return whether all services that are not destroyed run, and no message between them is lost."""
         is_calm = self.network.is_whole and self.network.conditions.loss == 0.0
         return is_calm and all(
             each.is_gone or (each.is_up and not each.is_paused and not each.is_stuck) for each in self.services.values()
@@ -323,7 +323,7 @@ class World(Surroundings):
         return request
 
     def _send_command(self, service: int, request: SampleIdentity, command: Command) -> None:
-        """Carry a command of the administrator, who is where the first program is."""
+        """Send a command of the administrator, whose node is that of the first program."""
         if self.network.is_blocked(self._desk, str(service)) or self.network.is_lost():
             return
         message = CommandRequest(request, "*", command)
@@ -341,7 +341,7 @@ class World(Surroundings):
     # What services and programs are to each other.
 
     def send(self, service: int, message: Outbound) -> None:
-        """Carry a message to the program that it is for."""
+        """Send a message to the program that it is addressed to, unless that has restarted since."""
         if isinstance(message, Delivery):
             guid = message.consumer_guid
         elif isinstance(message, WriteAcknowledgment):
@@ -361,9 +361,10 @@ class World(Surroundings):
             self.agenda.after(self.network.delay_ns(), lambda: receive(service, message.request, message.reply))
 
     def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
-        """Carry the pieces of a letter to another service, in its present life.
+        """Send the fragments of a message to another service; they are lost if it restarts meanwhile.
 
-        They are lost one by one, and keep their order, as those of a writer do over DDS; letters overtake each other.
+        Fragments are lost one by one, and keep their order, as those of a DataWriter do; messages may overtake each
+        other.
         """
         number = self._numbers.get(recipient)
         if number is not None:  # else it is for a stranger, who reads nothing
@@ -373,38 +374,38 @@ class World(Surroundings):
             self.network.send(str(service), str(number), lambda: receiver.arrive(life_count, kind, left))
 
     def service_started(self, service: int) -> None:
-        """Let a service discover the programs of the queues that it hosts."""
+        """Let a service discover its programs, and the services each other."""
         self.connections.service_started(service)
         self._discovery.changed()
 
     def service_ended(self, service: int) -> None:
-        """Lose what is on its way between a service and its programs."""
+        """Drop the messages in transit between a service that ended and its programs."""
         self.connections.service_ended(service)
         self._discovery.changed()
 
     def service_left(self, service: int) -> None:
-        """Let the other services notice at once that one ended in order."""
+        """Let the other services notice at once that one stopped in order."""
         self._discovery.left(service)
 
     def hosting_changed(self, service: int) -> None:
-        """Let programs discover queues that a service has created, and lose those that it has deleted."""
+        """Let programs discover the queues that a service created, and lose those that it deleted."""
         self.connections.hosting_changed(service)
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
-        """Return what the queues hold, in those services that decide about them."""
+        """Return the samples, with their queues, that are held by the queues' masters."""
         found: set[tuple[str, SampleIdentity]] = set()
         for service in self.services.values():
             found |= service.held()
         return found
 
     def replicated_streams(self) -> dict[str, str]:
-        """Return the streams that replicas keep, by the full names of their queues."""
+        """Return the replicated streams, by the full names of their queues; from service 1, which must be up."""
         first = self.services[1]
         streams = {each.full_name: first.hosted[each.full_name].stream.name for each in self.queues if first.is_up}
         return {queue: stream for queue, stream in streams.items() if stream in first.replicas}
 
     def has_master(self, queue: str) -> bool:
-        """Return whether a service decides about a queue."""
+        """Return whether some service is master of a queue, or hosts it without replication."""
         return any(service.is_master(queue) for service in self.services.values())
 
     def _plan_arrival(self) -> None:

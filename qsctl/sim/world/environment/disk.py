@@ -68,7 +68,7 @@ class _Inode:
         self.synced_bytes = 0
         """Size at the latest sync."""
         self.settled_bytes = 0
-        """Size at the sync before that: the data after it are durable, and no later data rest on them."""
+        """Size at the sync before: since durable data follow, damage below it cannot pass for an unfinished write."""
         self.name_count = 0
         self.dirty: dict[int, bytes] = {}
         self.forgotten: dict[int, bytes] = {}

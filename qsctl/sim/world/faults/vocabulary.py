@@ -31,7 +31,7 @@ class CrashPoint(StrEnum):
     AFTER_VOTE = "after-vote"
     """The service's vote is durable and has been sent."""
     IN_ACKNOWLEDGMENT = "in-acknowledgment"
-    """One of the releasable messages has been sent; the others never are."""
+    """Some of the messages that may leave have been sent; the others never are."""
 
 
 class Verb(StrEnum):

@@ -1,12 +1,13 @@
 """The programs of a world: producers, consumers and an administrator, with the state machines of live clients.
 
-Deliveries, answers and instants in; writes, acknowledgments and commands out. Decides what a program does with each:
-writes again what is not answered, processes one sample at a time, deletes a queue and creates it again [QS 5.4]. Does
-not decide which service a program is connected to: that is `sim.world.connections`.
+Deliveries, answers and instants in; writes, acknowledgments and commands out. Decides how a program reacts: it writes
+unanswered samples again, processes one sample at a time, deletes a queue and creates it again [QS 5.4]. Does not decide
+which service a program is connected to: that is `sim.world.connections`.
 
 - `producing.py`, `consuming.py`: a program with a producer or a consumer;
-- `workload.py`: the programs, out of the scenario's workload;
+- `workload.py`: the programs that a scenario's workload declares;
 - `administrator.py`: commands that delete queues and create them again.
 
-Always: a program acts on what reached it, and on nothing else of the world. Read `producing.py` first.
+Always: a program reacts to the messages and instants that reach it, and to nothing else of the world. Read
+`producing.py` first.
 """

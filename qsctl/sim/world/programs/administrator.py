@@ -1,9 +1,10 @@
 """The administrator of a world, which deletes a queue and creates it again by commands [QS 5.4].
 
-Decides: the times of commands. A command is sent to every service, and again to those that have not answered. The
-operation continues once a quorum has answered and the others had time to: a service that is away meanwhile never
-receives it, but for one where it was deleted and not created. A command that a service cannot carry out is sent as
-another one; the first may still be carried out, whenever its entry is found.
+Decides the times of commands. A command is sent to every service, and repeated to those that have not answered. The
+operation continues once a quorum has answered and the others had time to: a service that was away meanwhile never
+receives the command, except that one which deleted the queue and did not create it receives the creation later. A
+command that a service cannot carry out is sent under a new identity; the first may still be carried out whenever its
+log entry is found.
 """
 
 from __future__ import annotations
@@ -21,66 +22,67 @@ from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.world.environment.agenda import WorldAgenda
 
 ASKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
-"""After so long a service that has not answered is sent the command again."""
+"""Interval at which a command is repeated to services that have not answered."""
 
 WAITS_NS: Final[Nanoseconds] = 700 * MILLISECOND_NS
-"""So long the administrator waits for all; then a quorum is enough."""
+"""Time that the administrator waits for the answers of all services; after that a quorum suffices."""
 
 _CREATED: Final = frozenset({ReturnCode.OK, ReturnCode.DUPLICATED, ReturnCode.ALREADY_EXISTS})
 
 
 @dataclass(slots=True, eq=False)
 class QueueReplacement:
-    """A queue, or the queues of a shared subscriber, deleted and created again."""
+    """The deletion and new creation of a queue, or of the queues of a shared subscriber."""
 
     queues: tuple[str, ...]
-    """By their full names."""
+    """Full names of the queues."""
     deletion: Command
     creation: Command
     grace_ns: Nanoseconds
-    """So long after the creation a master of the deleted queue may deliver, for a quorum that answered before."""
+    """Time after the creation in which a master of the deleted queue may still deliver: the quorum answered before it.
+    """
     asked_ns: Nanoseconds
-    """When the deletion was asked for."""
+    """Instant at which the deletion was requested."""
     request: SampleIdentity
-    """The present command."""
+    """Identity of the present command."""
     began_ns: Nanoseconds
-    """When the present command was sent first."""
+    """Instant at which the present command was first sent."""
     is_creating: bool = False
     deletion_request: SampleIdentity | None = None
-    """The deletion, once it is no more the present command."""
+    """Identity of the deletion command, once the creation is the present command."""
     deleted_at: set[int] = field(default_factory=set)
     created_at: set[int] = field(default_factory=set)
     settled_ns: Nanoseconds | None = None
-    """When a quorum had created it; None: not yet."""
+    """Instant at which a quorum had created the queue; None until then."""
     is_over: bool = False
     is_refused: bool = False
-    """Whether a service can do nothing with the present request: it is sent as another one."""
+    """Whether a service could not carry out the present command, which is then sent under a new identity."""
 
     def is_replaced(self, now: Nanoseconds) -> bool:
-        """Return whether nothing of the deleted queue may leave a service any more."""
+        """Return whether the deleted queue can no longer send anything from any service."""
         return self.settled_ns is not None and now > self.settled_ns + self.grace_ns
 
     @property
     def lacking(self) -> set[int]:
-        """The services where it was deleted and is not created, as far as they have answered."""
+        """Return the services that are known to have deleted the queue and not to have created it."""
         return self.deleted_at - self.created_at if self.is_creating else set()
 
     @property
     def answered(self) -> set[int]:
-        """The services that have done what they were sent last."""
+        """Return the services that have carried out the present command."""
         return self.created_at if self.is_creating else self.deleted_at
 
 
 class WorldAdministrator:
-    """The administrator's operations, and their outcomes.
+    """The administrator's replacements of queues, and their progress.
 
     Args:
-        settings: of the service: a queue is created again with its former settings.
-        service_count: how many services there are.
-        orders: whether the services put commands in an order of their own: a command then counts once, however often it
-            is sent.
+        settings: the service's configuration: a queue is created again with its former settings.
+        service_count: number of services.
         agenda: the clock.
-        new_request: gives the identity of a command.
+        orders: whether the services replicate their configuration, and so agree on the order of commands: a command is
+        then carried out once, however often it is sent.
+        new_request: returns the identity of a new command.
         send: sends a command to a service.
     """
 
@@ -102,13 +104,13 @@ class WorldAdministrator:
         self._new_request = new_request
         self._send = send
         self.replacements: list[QueueReplacement] = []
-        """All so far, in the order of asking."""
+        """All replacements so far, in the order of their requests."""
         self.on_ask: list[Callable[[QueueReplacement], None]] = []
-        """Called when a deletion is asked for."""
+        """Called when a deletion is requested."""
 
     @property
     def now(self) -> Nanoseconds:
-        """The instant."""
+        """Return the present instant."""
         return self._agenda.now
 
     # What is done.
@@ -126,7 +128,7 @@ class WorldAdministrator:
         self._ask(replacement)
 
     def receive(self, service: int, request: SampleIdentity, reply: Reply) -> None:
-        """Process a service's answer; one to an earlier command is nothing new."""
+        """Process a service's answer; one to an earlier command changes nothing but a late deletion."""
         self._note_late_deletion(service, request, reply)
         replacement = next((each for each in self.replacements if each.request == request), None)
         if replacement is None:
@@ -147,7 +149,7 @@ class WorldAdministrator:
         self._go_on(replacement)
 
     def _note_late_deletion(self, service: int, request: SampleIdentity, reply: Reply) -> None:
-        """Note a service that deleted the queue after it was created at others, and send it the creation."""
+        """Note a service that carried out the deletion late, and send it the creation."""
         for each in self.replacements:
             if each.is_creating and each.deletion_request == request and reply.retcode is ReturnCode.OK:
                 each.deleted_at.add(service)
@@ -157,7 +159,7 @@ class WorldAdministrator:
     # Its known state.
 
     def may_be_deleted(self, queue: str, accepted_ns: Nanoseconds) -> bool:
-        """Return whether a sample that was accepted at an instant may be gone with a queue that was deleted."""
+        """Return whether a sample accepted at an instant may have been deleted with its queue."""
         return any(
             each.asked_ns >= accepted_ns or not each.is_replaced(accepted_ns)
             for each in self.replacements
@@ -165,9 +167,9 @@ class WorldAdministrator:
         )
 
     def is_of_deleted(self, queue: str, written_ns: Nanoseconds, *, asked_after_ns: Nanoseconds = 0) -> bool:
-        """Return whether a sample that reached a service last at this instant was sent to a queue that is no more.
+        """Return whether a sample whose last copy reached a service at this instant belongs to a deleted queue.
 
-        Deletions that were asked for before `asked_after_ns` are passed over.
+        Deletions that were requested before `asked_after_ns` are ignored.
         """
         now = self._agenda.now
         return any(
@@ -177,19 +179,19 @@ class WorldAdministrator:
         )
 
     def part_at(self, queue: str, instant: Nanoseconds) -> tuple[int, int]:
-        """Return how many deletions of a queue had been asked for, and how many of them nothing was left of."""
+        """Return the number of deletions of a queue requested up to an instant, and how many of them were complete."""
         own = [each for each in self.replacements if queue in each.queues and each.asked_ns <= instant]
         return len(own), sum(each.is_replaced(instant) for each in own)
 
     def is_done(self, name: str) -> bool:
-        """Return whether a queue of this name was replaced, and is not being replaced."""
+        """Return whether a queue of this name was replaced at least once, and no replacement is in progress."""
         own = [each for each in self.replacements if any(full.endswith(f"/{name}") for full in each.queues)]
         return bool(own) and all(each.is_over for each in own)
 
     # How.
 
     def _ask(self, replacement: QueueReplacement) -> None:
-        """Send the present command to those that have not answered it, and look again."""
+        """Send the present command to the services that have not answered it, and schedule the next check."""
         command = replacement.creation if replacement.is_creating else replacement.deletion
         waits_for = replacement.lacking if replacement.is_over else set(self._services) - replacement.answered
         for service in self._services:
@@ -214,7 +216,7 @@ class WorldAdministrator:
         )
 
     def is_current(self, service: int, request: SampleIdentity) -> bool:
-        """Return whether a command is still waited for at a service: the network loses what comes later."""
+        """Return whether a service's answer to a command is still awaited; the command is dropped otherwise."""
         return any(
             each.request == request
             and (not each.is_over or (service in each.lacking and not self._is_replaced_again(each)))
@@ -222,7 +224,7 @@ class WorldAdministrator:
         )
 
     def _go_on(self, replacement: QueueReplacement) -> bool:
-        """Go on to the next command, if enough have answered this one; whether that was so."""
+        """Proceed to the creation, or to the end, if enough services have answered; return whether they have."""
         answered, now = len(replacement.answered), self._agenda.now
         if answered < self._quorum or (answered < len(self._services) and now - replacement.began_ns < WAITS_NS):
             return False
@@ -235,7 +237,10 @@ class WorldAdministrator:
         return True
 
     def _commands(self, name: str) -> tuple[tuple[str, ...], Command, Command, Nanoseconds]:
-        """Return the queues that go, the commands, and the grace; a group with dead letters comes and goes whole."""
+        """Return the affected queues, both commands, and the grace time after which old deliveries must have ended.
+
+        A replicated queue of a dead-letter group is replaced together with its whole shared subscriber.
+        """
         participant, subscriber, queue = next(each for each in queues_of(self._settings) if each[2].name == name)
         group = [each for each in subscriber.queues if each.dead_letter_queue or each.is_dead_letter]
         grace_ns = max((each.replication.master_timeout_ns for each in subscriber.queues), default=0)

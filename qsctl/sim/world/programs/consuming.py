@@ -1,7 +1,7 @@
-"""A program with a consumer: it processes one sample at a time, then acknowledges, rejects, or stays silent.
+"""A program with a consumer: it processes one sample at a time, then accepts it, rejects it, or does not answer.
 
-The consumer is that of a live client (`core.client.Consumer`): twins, what is held, answers. A program that starts
-again has a new reader, and so a new GUID.
+Duplicates, buffered samples and acknowledgments are handled by a live client's `core.client.Consumer`. A program that
+restarts has a new DataReader, and so a new GUID.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class ConsumerProgram:
     """One consumer and the program around it.
 
     Args:
-        node: its name in the world.
-        queue: that it consumes.
-        guids: gives the GUID of the reader of each of its lives.
-        mean_service_ns: how long a sample takes; exponential.
+        node: the program's name in the world.
+        queue: the queue that it consumes from.
+        guids: returns the GUID of the reader for the program's n-th start, from 0.
+        mean_service_ns: mean of the exponentially distributed time that processing a sample takes.
         rejects: the probability that a sample is rejected.
-        silent: the probability that one is never answered.
+        silent: the probability that a sample is never answered.
         agenda: the clock.
-        random: draws what the program does.
-        on_answer: called with each answer of the program.
+        random: draws processing times and answers.
+        on_answer: called with each acknowledgment of the program.
     """
 
     def __init__(
@@ -59,37 +59,37 @@ class ConsumerProgram:
         self._life = 0
         self._state = QueueReader(queue.full_name, guids(0))
         self._senders: dict[SampleIdentity, list[int]] = {}
-        """Senders of a sample that is held: each is answered."""
+        """The services that sent each buffered sample; each of them receives the acknowledgment."""
         self._serving: Delivery | None = None
         self.is_up = True
         self.is_held = False
 
     @property
     def guid(self) -> Guid:
-        """That of the present reader."""
+        """Return the GUID of the present reader."""
         return self._state.consumer_guid
 
     @property
     def joining(self) -> ConsumerJoined:
-        """The messages that a service receives when it discovers the consumer."""
+        """Return the message that a service receives when it discovers the consumer."""
         return ConsumerJoined(self.queue.full_name, self.guid)
 
     @property
     def leaving(self) -> ConsumerLeft:
-        """The messages that a service receives when it considers the consumer gone."""
+        """Return the message that a service receives when it considers the consumer gone."""
         return ConsumerLeft(self.queue.full_name, self.guid)
 
     @property
     def queue_names(self) -> tuple[str, ...]:
-        """The queue that it consumes, by its full name."""
+        """Return the full name of the queue that the program consumes from."""
         return (self.queue.full_name,)
 
     def matched(self) -> None:
-        """Note that a service found the consumer: what comes next is the present master's, as for a live client."""
+        """Forget the queue's epoch, as a live client does, when a service has discovered the consumer."""
         self._state.forget_epoch()
 
     def receive(self, service: int, delivery: Delivery) -> None:
-        """Keep a sample that a service sent."""
+        """Buffer a sample that a service delivered, unless it is a duplicate."""
         if not self.is_up:
             return
         if not self._state.receive(delivery):
@@ -100,7 +100,7 @@ class ConsumerProgram:
         self._serve()
 
     def end(self) -> None:
-        """Lose the power, with everything received."""
+        """End as by a power failure, and lose everything that was received."""
         self.is_up = False
         self._life += 1
         self._serving = None
@@ -108,13 +108,13 @@ class ConsumerProgram:
             session.program_ended()
 
     def start(self) -> None:
-        """Run again, with a new reader."""
+        """Start again, with a new reader."""
         self.is_up = True
         self._state = QueueReader(self.queue.full_name, self._guids(self._life))
         self._senders.clear()
 
     def hold(self, *, holds: bool) -> None:
-        """Let the program answer nothing more, or go on."""
+        """Suspend processing and answers, or resume them."""
         self.is_held = holds
         self._serve()
 

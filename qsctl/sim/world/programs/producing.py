@@ -1,8 +1,8 @@
-"""A program with a producer: it writes, writes again what is not answered, and decides what to do with a refusal.
+"""A program with a producer: it writes samples, repeats unanswered ones, and decides whether to repeat refused ones.
 
-The producer is that of a live client (`core.client.Producer`). A sample goes to every service, or, where the producer
-relays, to one with the flag DDS_REPLICATE_SAMPLE. The first positive answer counts; a sample is refused once every
-service has refused this attempt [QS 7.1.1.2].
+Unanswered samples and outcomes are kept by a live client's `core.client.Producer`. A sample is sent to every service
+or, where the producer relays, to one of them with the flag DDS_REPLICATE_SAMPLE. The first positive answer counts; a
+sample is refused once every service has refused the same attempt [QS 7.1.1.2].
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from qsctl.sim.world.environment.agenda import WorldAgenda
 from qsctl.sim.world.environment.session import Session
 
 WINDOW_COUNT: Final = 64
-"""Samples without an answer, where the scenario sets no window."""
+"""Maximum of unanswered samples, where the scenario sets no window."""
 
 
 @dataclass(slots=True)
 class _OpenSample:
-    """A sample without an answer: its last attempt, the time and addressees of that, and the services that refused it,
-    by queue.
-    """
+    """An unanswered sample: its latest attempt, when and to which services it was sent, and the refusals by queue."""
 
     write: Write
     sent_ns: Nanoseconds
@@ -44,19 +42,19 @@ class ProducerProgram:
     """One producer and the program around it.
 
     Args:
-        node: its name in the world.
-        guid: of its writer, in every life of the program.
-        queues: those of its topic.
+        node: the program's name in the world.
+        guid: of its DataWriter; the same after a restart.
+        queues: the queues of its topic.
         lifespan_ns: of its samples.
-        window_count: unanswered samples before it waits.
-        writes_again_ns: after so long without an answer a sample is sent again.
-        persistence: the probability that a refused sample is written again, under its identity.
+        window_count: maximum of unanswered samples.
+        writes_again_ns: time after which an unanswered sample is sent again.
+        persistence: the probability that a refused sample is written again under its identity.
         relays: whether it writes to one service only, with the flag to replicate.
         agenda: the clock.
-        random: draws what the program decides.
+        random: draws whether refused samples are repeated.
         on_write: called with the service and each sample that is sent to it.
         on_refused: called with a queue and an attempt that every service has refused for it.
-        on_outcome: called with what became of a sample.
+        on_outcome: called with a sample's identity and whether it was accepted.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class ProducerProgram:
         self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
         self._open: dict[SampleIdentity, _OpenSample] = {}
         self._attempts: dict[SampleIdentity, int] = {}
-        """Number of attempts of each sample: each is answered by itself."""
+        """Number of attempts of each sample; a service answers each attempt."""
         self._relayed_count = 0
         self._state = self._new_producer()
         self.is_up = True
@@ -105,27 +103,27 @@ class ProducerProgram:
 
     @property
     def participant(self) -> str:
-        """The domain participant that it writes in."""
+        """Return the domain participant that the program writes in."""
         return self._queues[0].participant
 
     @property
     def topic_name(self) -> str:
-        """The topic that it writes to."""
+        """Return the topic that the program writes to."""
         return self._queues[0].topic_name
 
     @property
     def queue_names(self) -> tuple[str, ...]:
-        """The queues of the topic, by their full names."""
+        """Return the full names of the topic's queues."""
         return tuple(queue.full_name for queue in self._queues)
 
     @property
     def open_count(self) -> int:
-        """Samples that the program still has to write, or that have no answer."""
+        """Return the number of samples that are not yet written or not answered."""
         return len(self._open) + len(self._backlog)
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether there are any."""
+        """Return whether samples are not yet written or not answered."""
         return bool(self._open or self._backlog)
 
     def offer(self, payload: bytes) -> None:
@@ -134,16 +132,16 @@ class ProducerProgram:
         self._write()
 
     def matched(self) -> None:
-        """Note that a service found the producer: what has no answer is written again, as another attempt.
+        """Send all unanswered samples as a new attempt, when a service has discovered the producer.
 
-        The service may have refused the last one in an earlier life, of which it knows nothing.
+        The service may have refused the previous attempt before a restart, and does not remember it.
         """
         if self.is_up and not self._relays:
             self._write_again(list(self._open.values()))
         self._write()
 
     def receive(self, service: int, answer: WriteAcknowledgment) -> None:
-        """Process a queue's answer."""
+        """Process a service's acknowledgment for one queue."""
         each = self._open.get(answer.identity)
         if not self.is_up or each is None:
             return
@@ -171,13 +169,13 @@ class ProducerProgram:
         self._write()
 
     def end(self) -> None:
-        """Lose the power; what is not answered is known to the program's own storage."""
+        """End as by a power failure; unanswered samples survive in the program's own storage."""
         self.is_up = False
         for session in self.sessions.values():
             session.program_ended()
 
     def start(self) -> None:
-        """Run again, with the same writer's GUID; write again what has no answer."""
+        """Start again with the same writer GUID, and write the unanswered samples again."""
         self.is_up = True
         self._state = self._new_producer()
         unanswered = [(each.write.payload, identity) for identity, each in self._open.items()]
@@ -186,7 +184,7 @@ class ProducerProgram:
         self._write()
 
     def hold(self, *, holds: bool) -> None:
-        """Let the program write nothing more, or go on."""
+        """Suspend writing, or resume it."""
         self.is_held = holds
         self._write()
 
@@ -243,7 +241,7 @@ class ProducerProgram:
                 session.send_to_service([write])
 
     def _look_later(self) -> None:
-        """Look again, later, at what has no answer."""
+        """Schedule the next check of unanswered samples, if there are any."""
         if self._open and not self._is_looking:
             self._is_looking = True
             self._agenda.after(self._writes_again_ns, self._look)
@@ -257,7 +255,7 @@ class ProducerProgram:
         self._look_later()
 
     def _write_again(self, samples: Sequence[_OpenSample]) -> None:
-        """Send samples again, to all: a new attempt, which every service answers for itself."""
+        """Send samples again as a new attempt, which every service answers."""
         if self.is_held:
             return
         for each in samples:

@@ -1,4 +1,4 @@
-"""The programs of a world, out of the scenario's workload: who writes, who consumes, and by which name."""
+"""The programs that a scenario's workload declares: producers and consumers, with their queues, names and GUIDs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qsctl.sim.world.programs.consuming import ConsumerProgram
 from qsctl.sim.world.programs.producing import ProducerProgram
 
 LIVES_MAX: Final = 10_000
-"""Lives of one consumer's program that have GUIDs of their own."""
+"""Number of starts of one consumer's program that have distinct GUIDs."""
 
 
 def producers_of(
@@ -32,7 +32,7 @@ def producers_of(
     """Return every producer, numbered from 1 in the order of the scenario.
 
     Raises:
-        InvalidInput: a topic that no queue is for.
+        InvalidInput: no queue has a producer's topic.
     """
     assert scenario.workload is not None
     assert scenario.world is not None

@@ -1,19 +1,19 @@
-"""A second reader: judges a history by what programs saw alone, and knows nothing of services, epochs or disks.
+"""A second judge, which uses only what programs saw, and neither services, epochs nor disks.
 
-Its history is who wrote what and when, what each writer was answered, who received what, with or without the flag, and
-which answer it gave. A queue that keeps its promises has, for each sample, an order of these that a single queue
-without faults could have given:
+Its history consists of the writes with their instants, the answers to each writer, the receipts of each consumer, with
+or without the redelivered flag, and the consumers' answers. A queue that keeps its guarantees has, for each sample, an
+order of these events that a single queue without faults could have given:
 
 - enqueued once, between its first writing and the first positive answer or delivery;
 - received without the redelivered flag by one consumer at a time: again only after that one has rejected it;
-- gone after it was accepted by a consumer *and* the run has ended: a sample whose writer was answered 1, and that
-  neither expires nor can be a dead letter, was received and accepted by a consumer;
-- never received after every writer's attempt was answered 0 by all.
+- removed after a consumer accepted it: at the end of the run, a sample whose writer was answered 1, and that neither
+  expires nor can be a dead letter, was received and accepted by a consumer;
+- never received after every attempt to write it was answered 0 by all services.
 
 A queue that the administrator deletes and creates again is another one, with an order of its own.
 
-Because the samples of a queue are independent in this, apart from their order, which a queue with retries and several
-producers does not promise, each sample is checked for itself: the check is exact and takes time in the length of the
+Apart from their order, which a queue with retries and several producers does not guarantee, the samples of a queue are
+independent in this. So each sample is checked by itself: the check is exact and takes time linear in the length of the
 history, not in its permutations.
 """
 
@@ -36,12 +36,12 @@ class _History:
 
     accepted_ns: Nanoseconds = -1
     received: list[tuple[Nanoseconds, Guid, bool, int]] = field(default_factory=list)
-    """The time, the consumer, the redelivered flag, and the delivery of each receipt."""
+    """The instant, the consumer, the redelivered flag, and the attempt number of each receipt."""
     answers: list[tuple[Nanoseconds, Guid, AckResponse]] = field(default_factory=list)
 
 
 class ClientView(Invariant):
-    """The client's side of P1 to P4, from the history of the clients only."""
+    """P1 to P4 as clients see them, judged by the clients' history alone."""
 
     name = "clients"
     rule = "what programs saw is what one queue without faults could have shown them"
@@ -57,23 +57,23 @@ class ClientView(Invariant):
         self._world = world
         self._administrator = world.administrator
         self._lost_ns: dict[str, Nanoseconds] = {}
-        """Instants at which too many disks were lost for the queues' earlier samples to survive."""
+        """The latest instant, by queue, at which a majority of disks was lost, and perhaps earlier samples with them."""
         self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
-        """When a sample was first written, and whether it may expire."""
+        """The instant at which a sample was first written, and whether it may expire."""
         self._histories: dict[tuple[str, SampleIdentity], _History] = {}
 
     def written(self, service: int, write: Write) -> None:
-        """Note that a producer writes."""
+        """Note the first writing of a sample."""
         self._written.setdefault(write.identity, (self._clock(), write.lifespan_ns < INFINITE_NS))
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
-        """Note that a producer received an answer."""
+        """Note a positive acknowledgment that a producer received."""
         history = self._histories.setdefault((answer.queue, answer.identity), _History())
         if answer.response == AckResponse.ACCEPTED and history.accepted_ns < 0:
             history.accepted_ns = self._clock()
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """Note that a consumer receives."""
+        """Note a receipt; violate the rule if no producer wrote the sample."""
         history = self._histories.setdefault((delivery.queue, delivery.identity), _History())
         flagged = bool(delivery.flags & SampleFlag.REDELIVERED)
         history.received.append((self._clock(), delivery.consumer_guid, flagged, delivery.attempt))
@@ -81,16 +81,16 @@ class ClientView(Invariant):
             self.violate(f"{delivery.queue}: {delivery.identity} was received and never written")
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Note that a consumer answers."""
+        """Note a consumer's answer."""
         history = self._histories.setdefault((queue, identity), _History())
         history.answers.append((self._clock(), consumer_guid, response))
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Expect nothing of what was before."""
+        """Expect nothing of the queue's earlier samples from now on."""
         self._lost_ns[queue] = self._clock()
 
     def concluded(self) -> None:
-        """Look for an order of each sample's history that one queue could have given."""
+        """Test each sample's history for an order that one queue without faults could have given."""
         was_flushed = self._world.was_flushed
         for (queue, identity), history in self._histories.items():
             self.checked_count += 1
@@ -114,9 +114,9 @@ class ClientView(Invariant):
                 )
 
     def _check_receipts(self, queue: str, identity: SampleIdentity, history: _History) -> None:
-        """Without the flag, a sample is with one consumer at a time: what came so before was rejected.
+        """Test that each receipt without the flag follows the rejections of all earlier ones.
 
-        One with the flag may overtake one without: they come over different connections.
+        A flagged receipt may precede an unflagged one that was sent earlier: they use different connections.
         """
         unflagged: list[Guid] = []
         answers = list(history.answers)

@@ -1,7 +1,7 @@
 """Elections: the master of each replicated queue, and the samples refused while there is none [QS 7.1.2].
 
 Decides: a write counts as refused once the last replica that it was sent to has answered 0, and as refused before the
-first master if that answer left before one was elected.
+first master if that answer was sent before one was elected.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Attempt: TypeAlias = tuple[str, SampleIdentity, int]
 
 @dataclass(slots=True)
 class _Group:
-    """The replicas of one stream: the present master, and since when there is none."""
+    """The masters of one replicated stream, and since when it has had none."""
 
     since_ns: Nanoseconds | None
-    """None: there is a master."""
+    """Since when the stream has had no master; None while it has one."""
     masters: set[int] = field(default_factory=set)
-    """Of several, all but one are deposed and have not learned it."""
+    """The present masters; of several, all but one are deposed and have not learned it yet."""
     first_ns: Nanoseconds | None = None
     first_master: str = ""
     elected_count: int = 0
@@ -38,7 +38,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers to the producers of one queue."""
+    """Counts of the answers to the producers of one queue."""
 
     refused_before: int = 0
     refused_later: int = 0
@@ -46,11 +46,11 @@ class _Answers:
 
 
 class Elections(Observer):
-    """Counts, as things happen.
+    """A counter of elections and refusals of each replicated queue.
 
     Args:
-        clock: gives the instant.
-        note: called with each election, its instance, and the nanoseconds since there was no master.
+        clock: returns the present instant.
+        note: called with each election, the elected instance, and the nanoseconds without a master before it.
     """
 
     def __init__(self, clock: Callable[[], Nanoseconds], note: Callable[[Event, int, int], None]) -> None:
@@ -60,16 +60,16 @@ class Elections(Observer):
         self._groups: dict[str, _Group] = {}
         self._answers: dict[str, _Answers] = {}
         self._refused_ns: dict[_Attempt, Nanoseconds] = {}
-        """When the last answer of 0 to this attempt left a replica."""
+        """The instant at which the latest answer of 0 to this attempt was sent."""
 
     def watch(self, queue: str, stream: str) -> None:
-        """Count from now on what becomes of a replicated queue, whose replicas keep this stream."""
+        """Begin to count for a replicated queue, whose replicas share this stream."""
         self._streams[queue] = stream
         self._answers[queue] = _Answers()
         self._groups.setdefault(stream, _Group(self._clock()))
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """Note that a replica has another role."""
+        """Count an election, or the loss of a master."""
         group = self._groups.get(change.stream)
         if group is None:
             return
@@ -85,12 +85,12 @@ class Elections(Observer):
         self._note(Event.MASTER_ELECTED, service, without_ns)
 
     def ended(self, service: int) -> None:
-        """Note that a service is gone, and is master of nothing."""
+        """Remove an ended service from the masters."""
         for group in self._groups.values():
             self._lose(service, group)
 
     def released(self, service: int, message: Outbound) -> None:
-        """Note that an answer leaves a replica."""
+        """Note the instant of an acknowledgment that a replica sends."""
         if not isinstance(message, WriteAcknowledgment):
             return
         answers = self._answers.get(message.queue)
@@ -102,7 +102,7 @@ class Elections(Observer):
             answers.first_accepted_ns = self._clock()
 
     def refused(self, queue: str, write: Write) -> None:
-        """Every replica has answered an attempt with 0."""
+        """Count an attempt that every replica has answered with 0, before or after the first master."""
         answers = self._answers.get(queue)
         if answers is None:
             return
@@ -114,11 +114,11 @@ class Elections(Observer):
             answers.refused_later += 1
 
     def figures(self, replica_count: int, names: Mapping[str, str]) -> tuple[ReplicatedQueue, ...]:
-        """Return what was counted, one row a replicated queue, in the order in which they were watched.
+        """Return one row of counts per replicated queue, in the order of `watch`.
 
         Args:
-            replica_count: of each.
-            names: what each queue is called in the run's other tables, by its full name.
+            replica_count: number of replicas of each queue.
+            names: the queues' names in the run's other tables, by their full names.
         """
         rows = []
         for queue, stream in self._streams.items():
@@ -140,7 +140,7 @@ class Elections(Observer):
         return tuple(rows)
 
     def _end_interval(self, group: _Group) -> Nanoseconds:
-        """End the time without a master; returns how long it was."""
+        """End the interval without a master; return its length, 0 if there was a master."""
         if group.since_ns is None:
             return 0
         without_ns = self._clock() - group.since_ns

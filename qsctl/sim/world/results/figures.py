@@ -1,4 +1,4 @@
-"""The measures of a world: time without a master, duplicate deliveries, time without progress."""
+"""The measures of a world: accepted and delivered samples, redeliveries, crashes, elections, time without progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qsctl.sim.world.services.history import Observer
 
 @dataclass(slots=True)
 class Counts:
-    """Of one world."""
+    """The counts of one world."""
 
     accepted: int = 0
     delivered: int = 0
@@ -23,15 +23,15 @@ class Counts:
     crashes: int = 0
     elections: int = 0
     longest_stall_ns: Nanoseconds = 0
-    """The longest time, while samples were open, without an acceptance or a delivery."""
+    """The longest time without an acceptance or a delivery while a producer had unanswered samples."""
 
 
 class WorldFigures(Observer):
-    """Counts, as things happen.
+    """A counter of the measures of a world.
 
     Args:
-        clock: gives the instant.
-        producers: whose samples wait for answers.
+        clock: returns the present instant.
+        producers: the producers whose unanswered samples make a pause count as a stall.
     """
 
     def __init__(self, clock: Callable[[], Nanoseconds], producers: Sequence[ProducerProgram]) -> None:
@@ -42,7 +42,7 @@ class WorldFigures(Observer):
         self._progress_ns: Nanoseconds = 0
 
     def released(self, service: int, message: Outbound) -> None:
-        """Count acceptances and deliveries."""
+        """Count the first acceptance of a sample, and redeliveries."""
         if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
             self._progress()
             key = (message.queue, message.identity)
@@ -55,20 +55,20 @@ class WorldFigures(Observer):
                 self.counts.redelivered += 1
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Count what was processed."""
+        """Count a sample that a consumer accepted."""
         if response == AckResponse.ACCEPTED:
             self.counts.delivered += 1
 
     def ended(self, service: int) -> None:
-        """Count crashes."""
+        """Count the end of a service as a crash."""
         self.counts.crashes += 1
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """Count elections."""
+        """Count a replica that became master."""
         self.counts.elections += change.role is Role.MASTER
 
     def look(self) -> None:
-        """Notice how long nothing has moved."""
+        """Update the longest stall from the time since the latest progress."""
         now = self._clock()
         for producer in self._producers:  # after every step of a world
             if producer.is_waiting:

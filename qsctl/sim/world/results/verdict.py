@@ -35,13 +35,13 @@ from qsctl.sim.world.results.figures import Counts, WorldFigures
 from qsctl.sim.world.world import World
 
 SCHEDULE_UNMET: Final = "schedule"
-"""The verdict of a schedule that waited for what never came."""
+"""Name of the verdict on a schedule whose conditions were not all met."""
 
 LOOKS_EVERY_NS: Final[Nanoseconds] = MILLISECOND_NS
 """Resolution of the measured time without progress."""
 
 STEPS_AT_INSTANT_MAX: Final = 20_000
-"""More are an endless loop of something that is due at once."""
+"""Steps at one instant beyond which a world counts as an endless loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing broke it."""
+        """Return whether the invariant was never violated."""
         return self.violation_count == 0
 
 
@@ -65,7 +65,7 @@ class JudgedWorld:
 
     Args:
         scenario: of model `world`.
-        faults: in place of the random ones that the scenario asks for.
+        faults: replaces the random faults that the scenario declares.
 
     Raises:
         InvalidInput: the scenario or the schedule cannot be simulated.
@@ -74,7 +74,7 @@ class JudgedWorld:
     def __init__(self, scenario: Scenario, faults: Schedule | None = None) -> None:
         self.world = world = World(scenario)
         self.faults = random_schedule(world) if faults is None else faults
-        """The random faults, as a schedule."""
+        """The random faults as a schedule, or those given instead."""
         declared = world.declared
         schedules = [self.faults]
         if declared.schedule:
@@ -95,28 +95,28 @@ class JudgedWorld:
         self._looks_at_ns: Nanoseconds = 0
 
     def begin(self) -> None:
-        """Start everything."""
+        """Apply the immediate lines of the schedules, and start the services, the programs and the load."""
         self._director.set_up()
         self.world.begin()
         self._director.go_on()
 
     @property
     def counts(self) -> Counts:
-        """The figures so far."""
+        """Return the measures so far."""
         return self._figures.counts
 
     @property
     def done_counts(self) -> Mapping[Verb, int]:
-        """Return how often each thing was done to it."""
+        """Return the number of times that each action was applied to the world."""
         return self._director.done_counts
 
     @property
     def next_instant(self) -> Nanoseconds:
-        """Return when something happens next."""
+        """Return the instant of the next event; infinite if there is none."""
         return self.world.agenda.next_instant
 
     def step(self) -> None:
-        """Do what is due next."""
+        """Advance the world by one event, then apply the lines of schedules that are due."""
         agenda = self.world.agenda
         instant = agenda.now
         try:
@@ -133,7 +133,7 @@ class JudgedWorld:
             self._figures.look()
 
     def run(self) -> None:
-        """Begin, step to the horizon, and judge."""
+        """Run the world to the horizon or its first violation, and judge it."""
         self.begin()
         horizon_ns = self.world.scenario.horizon_ns
         agenda = self.world.agenda
@@ -143,11 +143,11 @@ class JudgedWorld:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the invariant was violated: later events do not change that."""
+        """Return whether a rule was violated or an assertion failed; neither is ever undone."""
         return self._is_rule_broken or bool(self._failed)
 
     def conclude(self) -> None:
-        """Judge what it has come to; once."""
+        """Let the rules about the end of the world be tested, once; unless it is broken already."""
         if not self._is_over:
             self._is_over = True
             if not self.is_broken:
@@ -155,7 +155,7 @@ class JudgedWorld:
                 self.world.conclude()
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return what was found, in the order of the invariants."""
+        """Return the verdicts on all invariants, in their order, on assertions, and on unmet schedules."""
         found = [
             Verdict(each.name, each.rule, each.checked_count, each.violation_count, tuple(each.violations))
             for each in sorted(self.invariants, key=lambda each: (len(each.name), each.name))
@@ -183,7 +183,7 @@ class JudgedWorld:
 
 
 def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
-    """Return the invariants that this world must keep."""
+    """Return the invariants that apply to this world."""
 
     def clock() -> Nanoseconds:
         return world.now
@@ -214,7 +214,7 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
 
 
 def random_schedule(world: World) -> Schedule:
-    """Return the random faults of a world, or nothing where its scenario asks for none."""
+    """Return the random faults of a world as a schedule; empty if its scenario declares none."""
     declared = world.declared.faults
     if declared is None:
         return Schedule()
@@ -234,17 +234,17 @@ def random_schedule(world: World) -> Schedule:
 
 
 def judge(scenario: Scenario, faults: Schedule | None = None) -> JudgedWorld:
-    """Run a world to its end and return it, judged. See `JudgedWorld`."""
+    """Run a world to its end and return it with its verdicts; `faults` replaces the scenario's random ones."""
     judged = JudgedWorld(scenario, faults)
     judged.run()
     return judged
 
 
 def shrink(scenario: Scenario, faults: Schedule, broken: Sequence[str]) -> Schedule:
-    """Return a shorter schedule that breaks one of the same invariants: parts are left out as long as it does.
+    """Return a shorter schedule that breaks one of the same invariants, by leaving out parts as long as it does.
 
-    A schedule of random faults has times only, so that any part of it is one too. Halves first, then smaller parts
-    (delta debugging): about as many runs as there are lines, several times over.
+    The lines of random faults have instants and no conditions, so that any part of them is a schedule, too. Halves are
+    left out first, then smaller parts (delta debugging); this takes several times as many runs as there are lines.
     """
     steps = list(faults.steps)
     part = max(1, len(steps) // 2)

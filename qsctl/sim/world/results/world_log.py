@@ -1,7 +1,7 @@
-"""The event log of a world: a row for each sample as its programs saw it, and what happened to the cluster.
+"""The event log of a world: a row for each sample as its programs saw it, and the events of the cluster.
 
-A row is written at the end, when nothing more can come: waiting counts from the first writing to the first delivery,
-and the acknowledgment is the first that accepts.
+A row is written at the end of the run, when it cannot change any more: the wait is measured from the first writing to
+the first delivery, and the acknowledgment is the first positive one.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from qsctl.sim.world.services.history import Observer
 
 @dataclass(slots=True)
 class _Sample:
-    """A sample in one queue."""
+    """The instants of one sample in one queue, and its size."""
 
     written_ns: Nanoseconds
     size_bytes: int
     received_ns: Nanoseconds = NEVER
     processed_ns: Nanoseconds = NEVER
     sent_at_ns: list[Nanoseconds] = field(default_factory=list)
-    """Every delivery."""
+    """The instant of each delivery sent."""
 
 
 class WorldLog(Observer):
-    """The log of one world.
+    """The event log of one world.
 
     Args:
-        queues: in the order of the configuration; those of no topic of a producer, such as dead letters, have no rows.
-        clock: gives the instant.
-        ledger: has the stored records.
-        warm_up_ns: samples that leave a queue before are not counted.
-        keeps_rows: whether there are rows, or counters only.
+        queues: in the order of the configuration; those without a producer's topic, as of dead letters, have no rows.
+        clock: returns the present instant.
+        ledger: the records that the services have stored.
+        warm_up_ns: end of the warm-up; samples that leave their queue before are not counted.
+        keeps_rows: whether rows are kept, or counters only.
         rows_max: number of rows at which the log is full.
     """
 
@@ -76,71 +76,71 @@ class WorldLog(Observer):
         self._rest: Iterator[None] | None = None
 
     def written(self, service: int, write: Write) -> None:
-        """Note that a sample is written, perhaps again."""
+        """Note the first writing of a sample."""
         for queue in self._by_topic.get((write.participant, write.topic_name), ()):
             if (queue, write.identity) not in self._samples:
                 self._samples[queue, write.identity] = _Sample(self._clock(), len(write.payload))
 
     def released(self, service: int, message: Outbound) -> None:
-        """Note that a sample is on its way to a consumer."""
+        """Note the instant of a delivery that a service sends."""
         if isinstance(message, Delivery):
             sample = self._samples.get((message.queue, message.identity))
             if sample is not None:
                 sample.sent_at_ns.append(self._clock())
 
     def delivered(self, service: int, delivery: Delivery) -> None:
-        """Note that a sample reached a consumer."""
+        """Note the first receipt of a sample."""
         sample = self._samples.get((delivery.queue, delivery.identity))
         if sample is not None and sample.received_ns == NEVER:
             sample.received_ns = self._clock()
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Note that a sample was accepted by a consumer."""
+        """Note the first positive acknowledgment of a consumer."""
         sample = self._samples.get((queue, identity))
         if sample is not None and sample.processed_ns == NEVER and response == AckResponse.ACCEPTED:
             sample.processed_ns = self._clock()
 
     def ended(self, service: int) -> None:
-        """Note that a service is gone."""
+        """Log the end of a service."""
         self.note(Event.INSTANCE_ENDED, service, 0)
 
     def started(self, service: int) -> None:
-        """Note that a service runs."""
+        """Log the start of a service."""
         self.note(Event.INSTANCE_STARTED, service, 0)
 
     def note(self, event: Event, service: int, value: int) -> None:
-        """Log an event of an instance; 0: of the whole cluster."""
+        """Log an event of a service, by number; 0 for an event of the whole cluster."""
         client = service - 1
         self._events.append((self._clock(), value, client, -1, int(event)))
         self._happenings.note(self._clock(), client, value, int(event))
 
     @property
     def is_full(self) -> bool:
-        """Return whether the rows are to be collected."""
+        """Return whether the rows have to be collected before more are written."""
         return self._log.is_full
 
     def collect(self) -> Rows:
-        """Return the rows since the last call."""
+        """Return and remove the rows that were written since the last call."""
         return self._log.collect()
 
     def collect_events(self) -> Rows:
-        """Return the events since the last call."""
+        """Return and remove the events that were logged since the last call."""
         rows = np.array(self._events, EVENT_ROW)
         self._events = []
         return rows
 
     def happenings(self, names: list[str]) -> tuple[Happening, ...]:
-        """Return each kind of event once."""
+        """Return the events summed by kind; `names` are the instances' names."""
         return self._happenings.summed(names)
 
     def finish(self, held: set[tuple[str, SampleIdentity]]) -> bool:
-        """Write the rows; true: the log is full, collect it and call again."""
+        """Write the samples' rows; return True if the log is full and has to be collected before the next call."""
         if self._rest is None:
             self._rest = self._end_all(held)
         return next(self._rest, "over") is None
 
     def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
-        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
+        """Return the columns of `eventlog.schema.COUNTERS` except the run's id, with one row per queue."""
         counts = [self._log.of(queue.full_name) for queue in self._queues]
         depths = [max(0, queue.max_count) for queue in self._queues]
         return counter_columns(counts, [0] * len(counts), [client] * len(counts), names, depths, observed_ns)
@@ -170,12 +170,12 @@ class WorldLog(Observer):
                 yield None
 
     def _attempts(self, sample: _Sample) -> int:
-        """Return how often a sample was sent, those before the end of the warm-up counting for one."""
+        """Return the number of deliveries of a sample, counting all those before the end of the warm-up as one."""
         before = sum(at_ns < self._warm_up_ns for at_ns in sample.sent_at_ns)
         return len(sample.sent_at_ns) - before + min(before, 1)
 
     def _measure_depths(self, outcomes: dict[tuple[str, SampleIdentity], Outcome]) -> None:
-        """Let samples enter and leave their queues in the order of time, for the marks of the counters."""
+        """Replay the arrivals and departures of samples in order of time, for the high-water marks of the queues."""
         moves: list[tuple[Nanoseconds, int, str, int]] = []
         for number, ((queue, identity), sample) in enumerate(self._samples.items()):
             outcome = outcomes[queue, identity]

@@ -1,4 +1,4 @@
-"""The configuration of each instance of a cluster, out of the scenario's service and what its `<world>` changes."""
+"""The configuration of each instance of a cluster: the scenario's service, as changed by its `<world>`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 def instance_name(number: int) -> str:
-    """Return the application name of an instance."""
+    """Return the application name of the instance of this number, from 1."""
     return f"instance-{number}"
 
 
 def instance_count(scenario: Scenario) -> int:
-    """Return the number of instances: as many as the replicated queues expect, unless the scenario sets it."""
+    """Return the number of instances that the scenario sets, else the largest that a replicated queue expects."""
     assert scenario.workload is not None
     assert scenario.world is not None
     if scenario.world.instances:
@@ -46,7 +46,7 @@ def instance_settings(scenario: Scenario, number: int) -> ServiceSettings:
 
 
 def configuration_settings(scenario: Scenario) -> ReplicationSettings | None:
-    """Return how the instances replicate their configuration, as fast as their queues; None: they do not."""
+    """Return how the configuration is replicated, with the timeouts of a replicated queue; None if it is not."""
     assert scenario.workload is not None
     assert scenario.world is not None
     if not scenario.world.replicates_configuration:
@@ -61,9 +61,9 @@ def configuration_settings(scenario: Scenario) -> ReplicationSettings | None:
 
 
 def created_settings(scenario: Scenario, name: str, number: int) -> SharedReaderQueueSettings:
-    """Return a queue that a command creates: like the scenario's first, and not replicated.
+    """Return the settings of a queue that a command creates: like the scenario's first queue, but not replicated.
 
-    `number` makes it another one, or the same again.
+    Equal names with different `number`s give different settings.
     """
     first = _queues(scenario)[0]
     return dataclasses.replace(

@@ -1,7 +1,7 @@
 """Discovery in a world: the other processes that each service has discovered [QS 7.1].
 
-Decides: when a service discovers another one: once datagrams pass in both directions, and until it was silent for the
-lease.
+Decides: a service discovers another one once datagrams pass in both directions, and considers it gone after it was
+silent for the lease.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from qsctl.transport.dds.replicas.letter_box import Seen
 
 
 class SimulatedDiscovery:
-    """The processes of the others that each service has discovered.
+    """The discovery of services by each other.
 
     Args:
         services: by number.
         agenda: the clock.
-        network: has the cut links.
+        network: contains the cut links.
         lease_ns: after this much silence a process is considered gone.
     """
 
@@ -35,12 +35,13 @@ class SimulatedDiscovery:
         self._lease_ns = lease_ns
         self._handle = 0
         self._known: dict[tuple[int, int], tuple[int, int, int]] = {}
-        """Incarnations of both, and the handle, by pair of services."""
+        """By pair of services: the life counts of both when one discovered the other, and the handle of the discovery.
+        """
         self._silent: dict[tuple[int, int], Nanoseconds] = {}
-        """Since when a discovered service has been silent."""
+        """Since when a discovered service has been silent, by pair."""
 
     def changed(self) -> None:
-        """Look at all pairs again: a process began or ended, or the network changed."""
+        """Update discovery and silence of all pairs, after a process began or ended or the network changed."""
         for one, service in self._services.items():
             for other, its in self._services.items():
                 if one == other or service.process is None:
@@ -60,14 +61,14 @@ class SimulatedDiscovery:
                     self._agenda.after(self._network.delay_ns(), partial(self._appear, (one, other), lives))
 
     def left(self, number: int) -> None:
-        """Let all notice at once that a process left: it deleted its endpoints."""
+        """Let the other services lose a process at once that deleted its endpoints."""
         for pair in [pair for pair in self._known if pair[1] == number]:
             life_count, _, handle = self._known.pop(pair)
             self._silent.pop(pair, None)
             self._vanish(self._services[pair[0]], life_count, handle)
 
     def introduce(self, service: SimulatedService, seen: Seen) -> None:
-        """Let a service notice a stranger, for the lease."""
+        """Let a service discover a stranger, for the time of the lease."""
         process = service.process
         if process is None:
             return

@@ -1,4 +1,4 @@
-"""The history of a world for its judges: each invariant is an observer.
+"""The history of a world for its judges: the interface of observers, and the list of them.
 
 Decides nothing. A world calls every observer, in order; most observe a few kinds of events only.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Sees everything, and ignores all that it does not override. Services are named by their numbers, from 1."""
+    """An observer of a world, whose methods ignore every event until overridden; services are numbered from 1."""
 
     def written(self, service: int, write: Write) -> None:
         """Note that a producer sends a sample to a service."""
@@ -27,7 +27,7 @@ class Observer:
         """Note that a sample reached a service."""
 
     def refused(self, queue: str, write: Write) -> None:
-        """Every service that an attempt to write was sent to has answered 0 for a queue."""
+        """Note that all services to which an attempt was sent have answered 0 for a queue."""
 
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
         """Note that a service's answer reached the sample's producer."""
@@ -36,58 +36,58 @@ class Observer:
         """Note that a message leaves a service."""
 
     def happened(self, service: int, event: Event) -> None:
-        """Note that an event leaves a service: its change is committed."""
+        """Note that an event leaves a service, whose change is committed."""
 
     def delivered(self, service: int, delivery: Delivery) -> None:
         """Note that a delivery reached its consumer."""
 
     def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Note that a consumer's program answered a sample."""
+        """Note that a consumer's program acknowledged or rejected a sample."""
 
     def set_back(self, service: int, queue: str) -> None:
-        """Note that a service set a queue back to what its store holds: the store refused what came later."""
+        """Note that a service reset a queue to its stored content, since the store refused later records."""
 
     def joined(self, service: int, consumer_guid: Guid) -> None:
         """Note that a service discovered a consumer."""
 
     def left(self, service: int, consumer_guid: Guid) -> None:
-        """Note that a service takes a consumer for gone."""
+        """Note that a service considers a consumer gone."""
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
         """Note that a service's operations are durable."""
 
     def ended(self, service: int) -> None:
-        """Note that a service lost its power, or ended itself."""
+        """Note that a service's process ended, by a power failure or by itself."""
 
     def lost_disk(self, service: int) -> None:
         """Note that a service's disk lost everything."""
 
     def lost_majority(self, queue: str, held: frozenset[SampleIdentity]) -> None:
-        """Too few have the log of a replicated queue still; the best that is left holds these samples."""
+        """Note that fewer than a quorum still have a replicated queue's log; the best of them holds these samples."""
 
     def started(self, service: int) -> None:
-        """Note that a service was started, and has restored what it found."""
+        """Note that a service has started and restored its stored state."""
 
     def paused(self, service: int) -> None:
-        """Note that a service is stopped for a while."""
+        """Note that a service's process is paused."""
 
     def resumed(self, service: int) -> None:
-        """Note that a service goes on after a pause."""
+        """Note that a service continues after a pause."""
 
     def changed(self, service: int, change: RoleChanged) -> None:
-        """Note that a replica of a service has another role."""
+        """Note that a service's replica changed its role."""
 
     def stepped(self, service: int) -> None:
-        """Note that a service did one pass."""
+        """Note that a service completed one pass."""
 
     def concluded(self) -> None:
-        """Note that the world is at its end, after the time without faults."""
+        """Note the end of the world, after the recovery time without faults."""
 
 
 class Audience:
-    """All observers of a world: of each kind of happening the methods of those that look at it, in their order.
+    """The observers of a world, as one list of methods for each kind of event: only those that override it, in order.
 
-    A world has more than ten observers and thousands of happenings; most look at two kinds or three.
+    A world has more than ten observers and thousands of events; most observers override two or three methods.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Audience:
         self.concluded: list[Callable[[], None]] = []
 
     def add(self, *observers: Observer) -> None:
-        """Let observers look, behind those that do."""
+        """Append observers to the lists of the methods that they override."""
         for observer in observers:
             for name, methods in vars(self).items():
                 if getattr(type(observer), name) is not getattr(Observer, name):

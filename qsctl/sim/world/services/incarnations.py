@@ -1,6 +1,7 @@
-"""The creations of a queue that each service has, and the number of its logs left on their disks.
+"""The creations of a queue that each service has, and the best of its logs that are left on their disks.
 
-Decides nothing about services; the rules need it, since a queue is not identified by its name.
+Decides nothing about services. Rules need it, since a queue's name does not identify it: it may have been deleted and
+created again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OF_THE_FILE = 0
 
 
 class Incarnations:
-    """The replication group of each replica, by name.
+    """The creation of a queue that each service's replica belongs to.
 
     Args:
         services: by number.
@@ -36,9 +37,10 @@ class Incarnations:
         self._known: dict[tuple[str, int], int] = {}
 
     def of(self, service: int, queue: str) -> int:
-        """Return which creation of a queue a service has: by the full name, or by that of its stream.
+        """Return the incarnation of a queue's creation at a service; `queue` is its full name or that of its stream.
 
-        What was known before a deletion was asked for is all of one: no two of these may have a master each.
+        All incarnations seen before the first requested deletion count as one, since no two of them may have a master
+        each.
         """
         process = self._services[service].process
         replica = None if process is None else process.replica(queue)
@@ -51,11 +53,11 @@ class Incarnations:
 
 
 def best_left(logs: Iterable[StreamFile | None], quorum: int) -> StreamFile | None:
-    """Return the log that reaches furthest where fewer than a quorum are left; None: a quorum is.
+    """Return the log with the most recent entry, if fewer than a quorum of logs are left; None if a quorum is left.
 
     Args:
-        logs: of each service; None: it has none.
-        quorum: how many a group needs.
+        logs: the log of each service; None if it has none.
+        quorum: number of logs that a group needs.
     """
     left = [(_creation_of(log), log) for log in logs if log is not None and is_log(log)]
     if not left:
@@ -67,12 +69,12 @@ def best_left(logs: Iterable[StreamFile | None], quorum: int) -> StreamFile | No
 
 
 def is_log(log: StreamFile) -> bool:
-    """Return whether a stored stream is that of a replica that has a vote."""
+    """Return whether a stored stream is the log of a replica that has a vote."""
     return log.last_index > 0 and log.hard_state.vote not in {NO_VOTER, NO_LOG, NEW_MEMBER}
 
 
 def held_in(log: StreamFile) -> frozenset[SampleIdentity]:
-    """Return the samples that a log enqueues and does not remove."""
+    """Return the samples that a log enqueues and does not remove, dead letters excepted."""
     held: dict[tuple[str, int], SampleIdentity] = {}
     dead: set[SampleIdentity] = set()
     for record in log.load():
@@ -92,6 +94,6 @@ def _creation_of(log: StreamFile) -> int:
 
 
 def _last(log: StreamFile) -> tuple[int, int]:
-    """Return how far a log reaches: the epoch of its last entry, and its length."""
+    """Return the sort key of a log: the epoch of its last entry, and its last index."""
     epochs = [record.epoch for record in log.load() if isinstance(record, EpochBegan)]
     return (epochs[-1] if epochs else 0, log.last_index)

@@ -1,8 +1,8 @@
-"""One process of a simulated service: the driver that runs live, over a simulated disk, links and clock.
+"""One process of a simulated service: the live driver, over a simulated disk, links and clock.
 
-Decides: what the driver is given. Its stores, its log of replicas, its loop and its letters are those of a running
+Decides what the driver is given. Its stores, replica log, loop and messages to other members are those of a live
 service; in the place of files, threads and DDS it has `environment.disk`, syncs on virtual time, and
-`environment.links`. What passes the seams is shown to the judges, who keep their own account of it, see `stored`.
+`environment.links`. What is written and restored is passed to the judges, who keep their own account (`stored`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SERVICE_FILE: Final = "QSservice@"
 
 
 class Machine(Protocol):
-    """The machine of a process, and its observers: a `SimulatedService`."""
+    """The machine that a process runs on, and its observers: a `SimulatedService`."""
 
     agenda: WorldAgenda
     disk: SimulatedDisk
@@ -72,35 +72,35 @@ class Machine(Protocol):
     draw: DrawIncarnation
 
     def clock(self) -> Nanoseconds:
-        """Return the instant by its own clock."""
+        """Return the instant by the machine's own clock."""
 
     def jitter(self) -> float:
-        """Draw how long it waits before an election."""
+        """Draw the jitter of a wait before an election."""
 
     def note_stored(self, operations: Sequence[Operation], /) -> None:
-        """Let the judges know what is durable."""
+        """Notify the observers of operations that are durable."""
 
     def before_sync(self) -> None:
-        """Lose the power, if it is to be lost before a sync."""
+        """Raise PowerFailed if a crash is planned before a sync."""
 
     def after_sync(self) -> None:
-        """Lose the power, if it is to be lost after one."""
+        """Raise PowerFailed if a crash is planned after a sync."""
 
     def guarded(self, do: Callable[[], None], /) -> None:
-        """Do what belongs to the process, in another thread of it; it may end by that."""
+        """Run work of another thread of the process, and handle the end of the process that it may cause."""
 
     def look_again(self) -> None:
         """Schedule a pass at once."""
 
 
 class SimulatedSyncs:
-    """Does one sync at a time on virtual time: see `SyncThread`.
+    """A simulated `SyncThread`: performs one sync at a time on virtual time.
 
     Args:
-        machine: whose disk syncs.
-        mounted: the same, as the process reaches it.
-        on_synced: called when a sync that was begun is over.
-        quick_sync_s: a disk that syncs in less is waited for.
+        machine: the machine whose disk is synced.
+        mounted: the same disk as the process accesses it.
+        on_synced: called when a sync that was begun is complete.
+        quick_sync_s: the process waits for a sync that takes less than this.
     """
 
     def __init__(
@@ -115,7 +115,10 @@ class SimulatedSyncs:
         self._due_ns: Nanoseconds = 0
 
     def begin(self, sync: Sync) -> bool:
-        """Do a sync, or leave it to the other thread; whether it is done. None may be in progress."""
+        """Perform a sync, or begin it in the other thread if it is slow; return whether it is complete.
+
+        No other sync may be in progress.
+        """
         disk = self._machine.disk
         if disk.sync_ns < self._quick_sync_ns:
             sync()
@@ -126,11 +129,11 @@ class SimulatedSyncs:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the sync that was left to the other thread is over; `end` gives how."""
+        """Return whether the sync of the other thread is complete; `end` raises its error."""
         return self._sync is None
 
     def end(self) -> None:
-        """Wait for the sync in the other thread. Where it is not over the process waits for it."""
+        """Wait for the sync of the other thread, and raise the error that it ended with."""
         if self._sync is not None:
             if self._machine.disk.hangs:
                 raise ProcessHangs
@@ -141,7 +144,7 @@ class SimulatedSyncs:
             raise self._error
 
     def close(self) -> None:
-        """End the thread."""
+        """End the other thread."""
 
     def _plan(self, sync: Sync) -> None:
         disk, agenda = self._machine.disk, self._machine.agenda
@@ -174,7 +177,7 @@ class SimulatedSyncs:
 
 
 class WatchedReplicaLog(ReplicaLog):
-    """The log of replicas, with what passes into it and out of it shown to the judges."""
+    """A replica log that reports its writes, syncs and restored streams to the judges."""
 
     def __init__(
         self,
@@ -193,13 +196,13 @@ class WatchedReplicaLog(ReplicaLog):
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
 
     def pop_found(self) -> dict[str, StoredStream]:
-        """Return the streams that were found, once."""
+        """Return and forget the streams that a restart found."""
         found = super().pop_found()
         self._watch.found_in_log(found, is_damaged=self.is_damaged)
         return found
 
     def write(self, operations: Iterable[replica_stream.Operation]) -> Sync | None:
-        """Write operations, in order; returns what is left to do until they are durable, None: nothing."""
+        """Write operations in order; return the sync that makes them durable."""
         operations = list(operations)
         self._watch.stored.begin_replicas([each for operation in operations for each in self._judged(operation)])
         sync = super().write(operations)
@@ -228,12 +231,12 @@ class WatchedReplicaLog(ReplicaLog):
 
 
 class WatchedStores(Stores):
-    """The stores of a service, with what is written to those of queues shown to the judges."""
+    """Stores of a service that report the writes, syncs and restored records of queues to the judges."""
 
     watch: ProcessWatch
 
     def write(self, turns: Sequence[Ready]) -> Sync | None:
-        """Write the records of several turns as one, and put every payload into their messages."""
+        """Write the records of several turns as one batch, put payloads into messages, and return the pending sync."""
         written = [
             (batch.stream, tuple(batch.records))
             for ready in turns
@@ -256,19 +259,19 @@ class WatchedStores(Stores):
         return synced
 
     def sync(self) -> None:
-        """Make durable what waits for the sync of a next batch: none may come."""
+        """Make durable the records whose sync was deferred to the next batch."""
         super().sync()
         self.watch.end_queues(self.failures)
 
     def load(self, queue: QueueName) -> Iterator[Record]:
-        """Return what a queue's store holds; nothing where it has none."""
+        """Return the records in a queue's store; none if it has no store."""
         records = list(super().load(queue))
         if queue in self.queues:
             self.watch.found_in_queue(queue, records, is_damaged=bool(self.damage))
         return iter(records)
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
-        """Store the whole of a queue that failed, in new files where the old ones cannot be relied on."""
+        """Store the complete content of a queue whose store failed, in new files if the old ones are unreliable."""
         records = list(snapshot)
         super().recover(name, records)
         self.watch.renewed(name, records)
@@ -278,20 +281,21 @@ class ProcessWatch:
     """The judges' view of one process's stores.
 
     Args:
-        stored: their account of the service's stored records.
-        note: called with durable records.
+        stored: the judges' account of the service's stored records.
+        note: called with operations that are durable.
     """
 
     def __init__(self, stored: StoredState, note: Callable[[Sequence[Operation]], None]) -> None:
         self.stored = stored
         self.note = note
         self.restart_faults: list[str] = []
-        """Records that a restart found without cause, or did not find."""
+        """Descriptions of records that a restart found although they were not stored, or did not find although durable.
+        """
         self.found_streams: dict[str, StreamFile] = {}
         self.is_log_damaged = False
 
     def found_in_log(self, found: dict[str, StoredStream], *, is_damaged: bool) -> None:
-        """Compare what a restart found of the replicas' streams."""
+        """Compare the replica streams that a restart found with the judges' account."""
         self.is_log_damaged = is_damaged
         streams = {
             name: StreamFile(
@@ -309,14 +313,14 @@ class ProcessWatch:
             self.restart_faults += wrong
 
     def found_in_queue(self, name: str, records: Sequence[Record], *, is_damaged: bool) -> None:
-        """Compare what a restart found of a queue that is not replicated."""
+        """Compare the records of an unreplicated queue that a restart found with the judges' account."""
         adopted, wrong = self.stored.found_in_queue(name, records)
         self.note(adopted)
         if not is_damaged:
             self.restart_faults += wrong
 
     def begin_queues(self, written: Sequence[tuple[str, Sequence[Record]]]) -> None:
-        """Note what is written to the files of queues."""
+        """Note records that are written to the files of unreplicated queues."""
         next_indexes: dict[str, int] = {}
         operations = []
         for name, records in written:
@@ -326,18 +330,18 @@ class ProcessWatch:
         self.stored.begin_queues(operations)
 
     def end_queues(self, failed: Iterable[str]) -> None:
-        """Note that what was written to the files of queues is durable, but for those that failed."""
+        """Note that the records written to the files of queues are durable, except those of failed queues."""
         self.note(self.stored.end_queues(failed))
 
     def renewed(self, name: str, records: Sequence[Record]) -> None:
-        """Note that the whole of a queue that failed was stored."""
+        """Note that the complete content of a queue whose store failed was stored."""
         self.stored.forget_pending(name)
         operation = Install(name, self.stored.stream(name).last_index + len(records), tuple(records))
         self.stored.do(operation)
         self.note([operation])
 
     def appended(self, name: str, records: Sequence[Record]) -> None:
-        """Note what a database file has now."""
+        """Note the records appended to the service's state file; a deletion of a queue drops its stream, too."""
         if not name.startswith(_SERVICE_FILE):
             return  # the records of queues are seen where they are written
         operations: list[Operation] = [
@@ -353,7 +357,7 @@ class ProcessWatch:
         self.note(operations)
 
     def _dropped(self, name: str) -> list[Operation]:
-        """Return what goes with a queue, or with all of a subscriber; the streams of replicas go with the replicas."""
+        """Return the drops of a deleted queue's stream, or of a subscriber's (`name/`), except those of replicas."""
         return [
             Drop(stream)
             for stream, found in sorted(self.stored.streams.items())
@@ -362,33 +366,33 @@ class ProcessWatch:
 
 
 class _Silence:
-    """A log without readers: a world's history has the same facts."""
+    """A logger that discards everything: a world's history contains the same facts."""
 
     def info(self, event: str, **fields: object) -> None:
-        """Note what is as it should be."""
+        """Discard a message about normal operation."""
 
     def warning(self, event: str, **fields: object) -> None:
-        """Note what may need attention."""
+        """Discard a warning."""
 
     def error(self, event: str, **fields: object) -> None:
-        """Note what needs attention."""
+        """Discard an error."""
 
 
 class Process:
-    """A service from its start to its end.
+    """One process of a service, from its start to its end.
 
     Args:
-        machine: its machine.
+        machine: the machine that it runs on.
         settings: the configuration.
         names: the application names of all members of the cluster; its own alone where nothing is replicated.
         links: its links to the other services.
-        compact_records: number of records after which stores are compacted; 0: where it pays.
-        configuration: how the configuration is replicated; None: it is not.
-        file_max_size_kb: the size past which a file is followed by another.
-        discards_damaged: whether to go on with what is whole where something is lost.
+        compact_records: number of records after which stores are compacted; 0: as the live defaults.
+        configuration: how the configuration is replicated; None if it is not.
+        file_max_size_kb: the size at which a store begins another file.
+        discards_damaged: whether to continue with the intact records where some are lost.
 
     Raises:
-        Damaged: something that was stored is lost, and is not to be discarded; or the disk refuses.
+        Damaged: stored records are lost and may not be discarded, or the disk refuses.
     """
 
     def __init__(
@@ -460,18 +464,18 @@ class Process:
         self.inbox: list[Inbound] = []
 
     def begin(self) -> None:
-        """Take part, and do what a start asks for."""
+        """Join the cluster, and perform the first work of the driver's loop."""
         if self.replication is not None:
             self.replication.start(self.links)
         self.loop.begin()
 
     def poll(self) -> list[Inbound]:
-        """Return what has come for the engine."""
+        """Return and remove the messages that have arrived for the engine."""
         inbox, self.inbox = self.inbox, []
         return inbox
 
     def close(self) -> None:
-        """Leave in order."""
+        """Stop in order, and close the stores."""
         self.loop.close()
         if self.replication is not None:
             self.replication.close()
@@ -479,31 +483,31 @@ class Process:
 
     @property
     def replicas(self) -> dict[str, Replica]:
-        """The replicas, by stream."""
+        """Return the replicas, by stream."""
         return {} if self.replication is None else self.replication.member.replicas
 
     @property
     def outlived(self) -> set[str]:
-        """Streams whose log in the store is of a queue that was deleted."""
+        """Return the streams whose stored log belongs to a deleted creation of their queue."""
         return set() if self.replication is None else self.replication.member.outlived
 
     @property
     def waits_for_rest(self) -> bool:
-        """Return whether something is to be done once nothing else is."""
+        """Return whether work is deferred to a moment without other work."""
         return self.loop.recovery.is_needed or self.watch.stored.is_anything_deferred
 
     def replica(self, queue: str) -> Replica | None:
-        """Return the replica that a queue belongs to; None: it is not replicated, or not hosted."""
+        """Return the replica of a queue; None if the queue is not replicated or not hosted."""
         hosted = self.engine.hosted.by_name.get(queue)
         return None if hosted is None else self.replicas.get(hosted.stream.name)
 
     def is_master(self, queue: str) -> bool:
-        """Return whether this service decides about a queue."""
+        """Return whether this service hosts a queue and, if it is replicated, is its master."""
         replica = self.replica(queue)
         return queue in self.engine.hosted.by_name and (replica is None or replica.role is Role.MASTER)
 
     def held(self) -> Iterable[tuple[str, SampleIdentity]]:
-        """Return what the queues hold that this service decides about."""
+        """Yield the samples, with their queues, that are held by the queues that this service is master of."""
         for name, queue in self.engine.hosted.by_name.items():
             if self.is_master(name):
                 for sample in queue.held:

@@ -1,8 +1,8 @@
-"""One simulated service instance: the driver that runs live (`process`) on virtual time, and what can befall it.
+"""One simulated service instance: the live driver (`process`) on virtual time, and the faults that can happen to it.
 
-Decides: when a pass of the driver is done, and where in its work a crash may fall. What the process waits for the disk
-it does nothing else, and what leaves after that leaves later. A process whose disk refuses the service as a whole ends,
-and one whose disk never answers does nothing more until it is killed.
+Decides when the driver makes a pass, and at which points a crash may occur. While the process waits for the disk it
+does nothing else, and its messages leave after that wait. A process whose disk refuses the service as a whole ends, and
+one whose disk never answers does nothing more until it is killed.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from qsctl.sim.world.services.process import Process
 from qsctl.sim.world.services.stored import Operation, StoredState
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
-"""Reading of a correct clock when a world begins: one that is set back continues from there."""
+"""Reading of a correct clock at the beginning of a world: large enough for clocks that are set back."""
 
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
-"""After so long without anything to do a service does what waits for a quiet moment, as a daemon does."""
+"""Time without work after which a service does the work that is deferred to a quiet moment, as the daemon does."""
 
 OPERATIONS_TO_FAILURE_MAX: Final = 12
-"""Bound on the number of file operations after which a crash in the middle of writing occurs."""
+"""Upper bound of the number of file operations before a crash in the middle of writing."""
 
 
 class Surroundings:
     """The environment of a service: programs by their sessions, and other services. The world implements it."""
 
     def send(self, service: int, message: Outbound) -> None:
-        """Carry a message to the program that it is for."""
+        """Send a message to the program that it is addressed to."""
 
     def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
-        """Carry the pieces of a letter to another service."""
+        """Send the fragments of a message to another service."""
 
     def service_started(self, service: int) -> None:
-        """Let programs be discovered."""
+        """Let the service discover its programs."""
 
     def service_ended(self, service: int) -> None:
-        """Lose what is on its way."""
+        """Drop the messages in transit between the service and its programs."""
 
     def service_left(self, service: int) -> None:
-        """Let the others notice at once: it ended in order."""
+        """Let the other services notice at once that the service stopped in order."""
 
     def hosting_changed(self, service: int) -> None:
-        """Let programs discover, and lose, what was created and deleted."""
+        """Let programs discover the queues that were created, and lose those that were deleted."""
 
 
 class SimulatedService:
@@ -74,15 +74,15 @@ class SimulatedService:
         settings: its configuration.
         names: the application names of the cluster's members.
         agenda: the clock of the world.
-        trace: records everything.
-        disk: its files, which outlive it.
+        trace: records everything that happens.
+        disk: its files, which outlive its processes.
         random: draws its waits before elections, and the points of crashes.
-        draw: gives each creation its incarnation.
+        draw: draws the incarnation of each creation of a queue.
         surroundings: carries its messages.
-        observers: see its actions.
-        compact_records: number of records after which stores are compacted; 0: where it pays.
-        file_max_size_kb: the size past which a file of its stores is followed by another.
-        configuration: how the configuration is replicated; None: it is not.
+        observers: notified of its actions.
+        compact_records: number of records after which stores are compacted; 0: as the live defaults.
+        file_max_size_kb: the size at which a file of its stores is followed by another.
+        configuration: how the configuration is replicated; None if it is not.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class SimulatedService:
         self._trace = trace
         self.disk = disk
         self.stored = StoredState()
-        """The judges' account of its disk."""
+        """The judges' account of the service's disk."""
         self._random = random
         self.draw = draw
         self._surroundings = surroundings
@@ -118,45 +118,45 @@ class SimulatedService:
         self._file_max_size_kb = file_max_size_kb
         self._configuration = configuration
         self.process: Process | None = None
-        """None: it is down."""
+        """The present process; None while the service is down."""
         self.life_count = 0
-        """Number of starts and ends: events planned in an earlier incarnation never happen."""
+        """Number of starts and ends; an event that was scheduled under another number is ignored."""
         self.is_gone = False
-        """Whether it never starts again."""
+        """Whether the service was destroyed and never starts again."""
         self.is_paused = False
         self.is_stuck = False
-        """Whether its process waits for the disk for ever."""
+        """Whether the process waits for the disk for ever."""
         self.crash_at: CrashPoint | None = None
-        """The point of the next crash; None: none is planned."""
+        """The point of the next crash; None if none is planned."""
         self.skew_ns: Nanoseconds = 0
-        """Offset of its clock from the world's, beside that of its rate."""
+        """Offset of the service's clock from the world's, in addition to the drift by its rate."""
         self._rate = 1.0
         self._rate_since: tuple[Nanoseconds, Nanoseconds] = (0, CLOCK_BEGINS_NS)
-        """The instant of the world from which its clock runs at this rate, and what it showed then."""
+        """The world's instant since which the clock has run at its present rate, and its reading then."""
         self.fixed_jitter: float | None = None
-        """Fixed jitter of each wait before an election; None: random."""
+        """Fixed jitter of each wait before an election; None if it is drawn."""
         self._is_to_compact = False
         self._planned_at: Nanoseconds | None = None
-        """When the next pass is to be done; None: when something happens."""
+        """Instant of the next pass; None if only a message or another event causes one."""
         self._alarms: set[Nanoseconds] = set()
-        """When it will be looked whether a pass is to be done."""
+        """Scheduled instants at which a pass that is due begins."""
         self._active_at: Nanoseconds = 0
         self._busy_until: Nanoseconds = 0
 
     @property
     def is_up(self) -> bool:
-        """Return whether it runs, or is paused."""
+        """Return whether the service has a process, running or paused."""
         return self.process is not None
 
     def clock(self) -> Nanoseconds:
-        """Return the instant by its own clock."""
+        """Return the reading of the service's own clock."""
         since, shown = self._rate_since
         return shown + int((self.agenda.now - since) * self._rate) + self.skew_ns
 
     # What can be done to it.
 
     def start(self) -> None:
-        """Begin with what the disk holds."""
+        """Start a process from the content of the disk, unless the service is up or destroyed."""
         if self.process is not None or self.is_gone:
             return
         self._trace.note("start", self.number)
@@ -218,16 +218,16 @@ class SimulatedService:
                 note_set_back(self.number, queue)
 
     def _note_lost(self) -> None:
-        """Let the judges expect nothing any more of what is on this disk."""
+        """Notify the judges that the content of this disk is not to be relied on any more."""
         for note_lost_disk in self._observers.lost_disk:
             note_lost_disk(self.number)
 
     def end(self) -> None:
-        """Lose the power."""
+        """End the process by a power failure."""
         self._end("end", self.disk.crash)
 
     def leave(self) -> None:
-        """Stop in order, as at SIGTERM."""
+        """Stop in order, as at SIGTERM; ignored while paused or stuck."""
         process = self.process
         if process is None or self.is_paused or self.is_stuck:
             return
@@ -253,7 +253,7 @@ class SimulatedService:
             note_ended(self.number)
 
     def pause(self) -> None:
-        """Do nothing, as a process that is stopped (SIGSTOP); the network and the disk go on."""
+        """Pause the process, as SIGSTOP does; the network and the disk continue."""
         if self.is_up and not self.is_paused:
             self._trace.note("pause", self.number)
             self.is_paused = True
@@ -261,7 +261,7 @@ class SimulatedService:
                 note_paused(self.number)
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         if self.is_paused:
             self._trace.note("resume", self.number)
             self.is_paused = False
@@ -270,49 +270,49 @@ class SimulatedService:
             self._plan(self.agenda.now)
 
     def crash_when(self, point: CrashPoint) -> None:
-        """Lose the power where the service next comes to this point."""
+        """Crash when the service next reaches this point."""
         if self.process is not None:
             self.crash_at = point
             if point is CrashPoint.IN_WRITE:
                 self.process.mounted.fails_after = self._random.randrange(OPERATIONS_TO_FAILURE_MAX)
 
     def crash_no_more(self) -> None:
-        """Let no crash wait any more."""
+        """Cancel a planned crash."""
         self.crash_at = None
         if self.process is not None:
             self.process.mounted.fails_after = None
 
     def skew(self, skew_ns: Nanoseconds) -> None:
-        """Set its clock ahead of the world's, or behind it."""
+        """Set the offset of the service's clock from the world's."""
         self.skew_ns = skew_ns
         self.look_again()
 
     def run_clock(self, rate: float) -> None:
-        """Let its clock run at another rate than the world's; it is not set by that."""
+        """Run the service's clock at another rate than the world's, from its present reading on."""
         self._rate_since = (self.agenda.now, self.clock() - self.skew_ns)
         self._rate = rate
         self.look_again()
 
     def compact_soon(self) -> None:
-        """Compact its stores at the next occasion, whatever their length."""
+        """Compact the stores in the next pass, whatever their length."""
         self._is_to_compact = True
         self.look_again()
 
     def repair_disk(self) -> None:
-        """Let its disk work again; a process that waited for it for ever is killed and started, as by a supervisor."""
+        """Repair the disk; a process that is stuck in it is killed and restarted, as by a supervisor."""
         self.disk.repair()
         if self.is_stuck:
             self._end("end", self.disk.kill)
             self.start()
 
     def force_quorum(self, hosting_counts: Mapping[str, int]) -> list[str]:
-        """Do as an operator does: let a group form where its state asks for that word, once all with a replica answer.
+        """Force a quorum, as an operator does, for each replica that asks for it and has answers from all other hosts.
 
         Args:
-            hosting_counts: how many services have a replica, by stream.
+            hosting_counts: number of services that have a replica, by stream.
 
         Returns:
-            The streams for which the word was given.
+            The streams whose quorum was forced.
         """
         forced: list[str] = []
         replication = None if self.process is None else self.process.replication
@@ -332,13 +332,13 @@ class SimulatedService:
 
     @property
     def is_master_of_configuration(self) -> bool:
-        """Return whether it puts commands in their order."""
+        """Return whether the service is master of the replicated configuration, and so orders commands."""
         replication = None if self.process is None else self.process.replication
         configuration = None if replication is None else replication.member.configuration
         return configuration is not None and configuration.replica.is_master
 
     def hand_over(self) -> None:
-        """Let others be masters of what it is master of."""
+        """Hand over the service's masterships to other members."""
         replication = None if self.process is None else self.process.replication
         if replication is not None and not self.is_paused and not self.is_stuck:
             self.guarded(lambda: _hand_over(replication))
@@ -347,13 +347,13 @@ class SimulatedService:
     # What reaches it.
 
     def receive(self, messages: Sequence[Inbound]) -> None:
-        """Take messages that have come."""
+        """Pass messages to the process; they are lost while the service is down."""
         if self.process is not None:
             self.process.inbox += messages
             self.look_again()
 
     def arrive(self, life_count: int, kind: str, pieces: Sequence[bytes]) -> None:
-        """Take pieces of a letter of another service that was sent to this life."""
+        """Receive fragments of a message of another service, unless the service was restarted since they were sent."""
         if self.process is not None and life_count == self.life_count:
             link = self.process.links.opened.get(kind)
             for each in pieces:
@@ -366,63 +366,63 @@ class SimulatedService:
     # What can be seen of it.
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
-        """Return what its queues hold, where it decides about them."""
+        """Return the samples, with their queues, that are held by the queues that the service is master of."""
         return set() if self.process is None else set(self.process.held())
 
     @property
     def hosted(self) -> Mapping[str, SharedReaderQueue]:
-        """The queues that it hosts, by their full names."""
+        """Return the hosted queues, by their full names."""
         return {} if self.process is None else self.process.engine.hosted.by_name
 
     @property
     def replicas(self) -> Mapping[str, Replica]:
-        """Its replicas, by stream."""
+        """Return the service's replicas, by stream."""
         return {} if self.process is None else self.process.replicas
 
     def is_master(self, queue: str) -> bool:
-        """Return whether it decides about a queue."""
+        """Return whether the service hosts a queue and, if it is replicated, is its master."""
         return self.process is not None and self.process.is_master(queue)
 
     @property
     def has_failed(self) -> bool:
-        """Return whether a replica is silent, because its store failed, until the service starts again."""
+        """Return whether the store of a replica failed, which excludes the replica until the service restarts."""
         return any(each.role is Role.FAILED for each in self.replicas.values())
 
     def epoch(self, queue: str) -> int:
-        """Return the epoch of a queue's replica; 0 where there is none."""
+        """Return the epoch of a queue's replica; 0 if there is none."""
         replica = None if self.process is None else self.process.replica(queue)
         return 0 if replica is None else replica.epoch
 
     def has_voted_for(self, number: int) -> bool:
-        """Return whether its vote for another is durable."""
+        """Return whether a durable vote of the service is for the service of this number."""
         return any(stream.hard_state.vote == instance_name(number) for stream in self.stored.streams.values())
 
     # What its process runs on.
 
     def jitter(self) -> float:
-        """Draw how long it waits before an election."""
+        """Draw the jitter of a wait before an election."""
         drawn = self._random.random()
         return drawn if self.fixed_jitter is None else self.fixed_jitter
 
     def note_stored(self, operations: Sequence[Operation]) -> None:
-        """Let the judges know what is durable."""
+        """Notify the observers of operations that are durable."""
         if operations:
             self._trace.note("synced", self.number, len(operations))
             for note_stored in self._observers.stored:
                 note_stored(self.number, operations)
 
     def before_sync(self) -> None:
-        """Lose the power, if it is to be lost before a sync."""
+        """Raise PowerFailed if a crash is planned before a sync."""
         if self.crash_at is CrashPoint.BEFORE_SYNC:
             raise PowerFailed
 
     def after_sync(self) -> None:
-        """Lose the power, if it is to be lost after one."""
+        """Raise PowerFailed if a crash is planned after a sync."""
         if self.crash_at is CrashPoint.AFTER_SYNC:
             raise PowerFailed
 
     def guarded(self, do: Callable[[], None]) -> None:
-        """Do what belongs to the process, in another thread of it; it may end by that."""
+        """Run work of the process; end it on a power failure or damage, and mark it as stuck if the disk hangs."""
         try:
             do()
         except PowerFailed:
@@ -435,16 +435,16 @@ class SimulatedService:
             self._end("end", self.disk.kill)
 
     def look_again(self) -> None:
-        """Do a pass soon."""
+        """Schedule a pass as soon as possible."""
         if self.process is not None:
             self._plan(self.agenda.now)
 
     # Its loop.
 
     def _plan(self, instant: Nanoseconds) -> None:
-        """Do a pass at an instant, unless one is planned before.
+        """Schedule a pass at an instant, unless an earlier one is scheduled.
 
-        An alarm that was set for an earlier instant is left: it sets the next one as it goes off. So a deadline that
+        An alarm that was set for an earlier instant remains, and sets the next one when it fires. So a deadline that
         each pass defers costs one alarm, and not one a pass.
         """
         instant = max(instant, self._busy_until)
@@ -473,7 +473,7 @@ class SimulatedService:
             self.guarded(lambda: self._pass(process))
 
     def _pass(self, process: Process) -> None:
-        """Do one pass of the driver's loop."""
+        """Make one pass of the driver's loop, do deferred work, and schedule the next pass."""
         loop, mounted = process.loop, process.mounted
         mounted.busy_ns = 0
         finished, is_busy = loop.serve(process.poll)
@@ -504,7 +504,7 @@ class SimulatedService:
             self._plan(now + max(0, left_ns))
 
     def _leave(self, process: Process, finished: Sequence[Released]) -> None:
-        """Let everything leave that may."""
+        """Report role changes, and release the events and messages of finished turns."""
         for change in process.changes:
             self._trace.note("role", self.number, change)
             for note_changed in self._observers.changed:
@@ -535,7 +535,7 @@ class SimulatedService:
         self._later(partial(self._surroundings.carry, self.number, kind, recipient, pieces))
 
     def _later(self, leave: Callable[[], None]) -> None:
-        """Let something leave: once the process has waited for the disk as long as it did in this pass."""
+        """Call `leave` after the time that the process waited for the disk in this pass; never if it ended before."""
         busy_ns = 0 if self.disk.mounted is None else self.disk.mounted.busy_ns
         if not busy_ns:
             leave()

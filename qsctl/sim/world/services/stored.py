@@ -1,7 +1,7 @@
 """The stored state of a world's service for its judges: the operations on each stream, and the permitted remains.
 
-Decides: the records that a restart may find: all synced operations, and of the unsynced ones any prefix. It is an
-independent fold, without files: the stores that it judges are the live ones.
+Decides the records that a restart may find: all synced operations, and of the unsynced ones any prefix. It is an
+independent fold without files; the stores that it judges are the live ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qsctl.core.records import Enqueued, Record, Removed
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Records behind those of a stream."""
+    """The operation that appends records to a stream."""
 
     stream: str
     first_index: int
@@ -25,7 +25,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The records of a stream from an index on go."""
+    """The operation that removes the records of a stream from an index on."""
 
     stream: str
     from_index: int
@@ -33,7 +33,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """The records up to an index are replaced by those of a snapshot."""
+    """The operation that replaces the records up to an index by a snapshot."""
 
     stream: str
     up_to: int
@@ -42,7 +42,7 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """A whole stream is replaced by a snapshot that replaces its records up to an index."""
+    """The operation that replaces a whole stream by a snapshot of the records up to an index."""
 
     stream: str
     up_to: int
@@ -51,7 +51,7 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class SetHardState:
-    """The epoch and the vote of a replica."""
+    """The operation that stores the epoch and the vote of a replica."""
 
     stream: str
     state: HardState
@@ -59,7 +59,7 @@ class SetHardState:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A stream is no more: its queue was deleted."""
+    """The operation that removes a stream whose queue was deleted."""
 
     stream: str
 
@@ -69,7 +69,7 @@ Operation: TypeAlias = Append | Truncate | Compact | Install | SetHardState | Dr
 
 @dataclass(slots=True)
 class StreamFile:
-    """One stream as it would be found after a crash."""
+    """The content of one stream that a restart would find."""
 
     snapshot: list[Record] = field(default_factory=list)
     snapshot_index: int = 0
@@ -78,56 +78,56 @@ class StreamFile:
 
     @property
     def last_index(self) -> int:
-        """The index of the last record."""
+        """Return the index of the last record."""
         return self.snapshot_index + len(self.records)
 
     @property
     def is_of_replica(self) -> bool:
-        """Return whether it is a stream of the replicas' log, which begins with their hard state."""
+        """Return whether the stream is in the replicas' log, where each has a hard state."""
         return self.hard_state != HardState()
 
     def load(self) -> list[Record]:
-        """Every record, those of the snapshot first."""
+        """Return all records, those of the snapshot first."""
         return [*self.snapshot, *self.records]
 
 
 class StoredState:
-    """The stored state of one service."""
+    """The judges' account of the stored streams of one service."""
 
     def __init__(self) -> None:
         self.streams: dict[str, StreamFile] = {}
         """The durable records, by stream."""
         self._of_replicas: list[Operation] = []
-        """Written to the log of the replicas, and not known to be durable."""
+        """Operations written to the replica log that are not known to be durable."""
         self._of_queues: list[Append] = []
-        """The same of the files of queues that are not replicated."""
+        """Operations written to the files of unreplicated queues that are not known to be durable."""
 
     def stream(self, name: str) -> StreamFile:
-        """Return the stream of this name, empty where nothing was stored."""
+        """Return the stream of this name; a new, empty one if nothing was stored."""
         found = self.streams.get(name)
         if found is None:
             found = self.streams[name] = StreamFile()
         return found
 
     def begin_replicas(self, operations: Sequence[Operation]) -> None:
-        """Note what is written to the log of the replicas."""
+        """Note operations that are written to the replica log."""
         self._of_replicas += operations
 
     def begin_queues(self, operations: Sequence[Append]) -> None:
-        """Note what is written to the files of queues."""
+        """Note operations that are written to the files of unreplicated queues."""
         self._of_queues += operations
 
     def end_replicas(self) -> list[Operation]:
-        """Note that what was written to the log of the replicas is durable, and return it."""
+        """Apply the operations written to the replica log, which are durable now, and return them."""
         done, self._of_replicas = self._of_replicas, []
         for operation in done:
             self.do(operation)
         return done
 
     def end_queues(self, failed: Iterable[str]) -> list[Operation]:
-        """Note that what was written to the files of queues is durable but for those that failed, and return it.
+        """Apply the operations written to the files of queues, which are durable now, and return them.
 
-        What was written to those may be there or not.
+        Operations on failed streams are excepted: they may or may not be durable.
         """
         failed = set(failed)
         done: list[Operation] = [each for each in self._of_queues if each.stream not in failed]
@@ -137,28 +137,30 @@ class StoredState:
         return done
 
     def next_index(self, name: str) -> int:
-        """Return the index of the next record of a queue that is written."""
+        """Return the index of the next record that is written to a queue's stream."""
         pending_count = sum(len(each.records) for each in self._of_queues if each.stream == name)
         return self.stream(name).last_index + pending_count + 1
 
     @property
     def is_anything_deferred(self) -> bool:
-        """Return whether something was written to the files of queues that is not known to be durable."""
+        """Return whether operations on the files of queues are not known to be durable."""
         return bool(self._of_queues)
 
     def forget_pending(self, name: str) -> None:
-        """Have nothing pend of a queue: the whole of it was stored."""
+        """Drop the pending operations of a queue, whose complete content was stored instead."""
         self._of_queues = [each for each in self._of_queues if each.stream != name]
 
     def lose(self) -> None:
-        """Lose everything."""
+        """Forget everything, as after the loss of the disk."""
         self.streams.clear()
         self._of_replicas.clear()
         self._of_queues.clear()
 
     def found_in_log(self, found: Mapping[str, StreamFile]) -> tuple[list[Operation], list[str]]:
-        """Accept the streams of replicas that a restart found; return the pending operations among them, and the
-        faults.
+        """Adopt the replica streams that a restart found.
+
+        Returns:
+            The pending operations that turned out to be durable, and descriptions of inadmissible differences.
         """
         pending, self._of_replicas = self._of_replicas, []
         before = {name: each for name, each in self.streams.items() if each.is_of_replica}
@@ -181,7 +183,7 @@ class StoredState:
         return [], wrong
 
     def found_in_queue(self, name: str, records: Sequence[Record]) -> tuple[list[Operation], list[str]]:
-        """Take what a restart found of a queue that is not replicated; return the same as `found_in_log`."""
+        """Adopt the records of an unreplicated queue that a restart found; return the same as `found_in_log`."""
         pending = [record for each in self._of_queues if each.stream == name for record in each.records]
         self._of_queues = [each for each in self._of_queues if each.stream != name]
         held, durable = held_positions(records), self.streams.get(name, StreamFile()).load()
@@ -205,7 +207,7 @@ class StoredState:
         return ([Append(name, first_index, tuple(kept))] if kept else []), wrong
 
     def do(self, operation: Operation) -> None:
-        """Do what is durable now."""
+        """Apply an operation that is durable."""
         _do(self.streams, operation)
 
     def _replace(self, found: Mapping[str, StreamFile]) -> None:
@@ -255,7 +257,7 @@ def _shown(stream: StreamFile | None) -> str:
 
 
 def held_positions(records: Iterable[Record]) -> set[int]:
-    """Return the positions that records enqueue and do not remove."""
+    """Return the queue positions that records enqueue and do not remove."""
     held: set[int] = set()
     for record in records:
         if isinstance(record, Enqueued):
