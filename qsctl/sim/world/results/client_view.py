@@ -57,7 +57,7 @@ class ClientView(Invariant):
         self._world = world
         self._administrator = world.administrator
         self._lost_ns: dict[str, Nanoseconds] = {}
-        """The latest instant, by queue, at which a majority of disks was lost, and perhaps earlier samples with them."""
+        """The latest instant, by queue, at which a majority of disks was lost, and perhaps samples with them."""
         self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
         """The instant at which a sample was first written, and whether it may expire."""
         self._histories: dict[tuple[str, SampleIdentity], _History] = {}
