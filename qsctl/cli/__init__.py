@@ -1,1 +1,1 @@
-"""The command line: commands return results, `render.py` prints them."""
+"""The command line: commands return results, and `output/render.py` prints them. Read `app.py` first."""

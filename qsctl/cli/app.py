@@ -1,7 +1,7 @@
-"""The application: which commands there are, and the last edge where a bug becomes a message.
+"""The application: the list of command modules, and the outermost error handler, which turns bugs into messages.
 
-Each command module imports only what its signature needs; the rest is imported when the command runs, so that
-`qsctl --help` stays quick.
+Each command module imports only what its signature needs; the rest is imported when the command runs, so that `qsctl
+--help` stays quick.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "simulation.compile_kernels": ("compile",),
     "help.completion": ("completion",),
 }
-"""Modules with the first words of their `COMMANDS`, in the order of `qsctl --help`; see `module_path`."""
+"""Command modules, each with the first words of its `COMMANDS`, in the order of `qsctl --help` (`module_path`)."""
 
 PROGRAM: Final = "qsctl"
 
@@ -84,7 +84,7 @@ _STATUSES: Final = (
 
 
 def module_path(name: str) -> str:
-    """Return the full name of a module of `COMMAND_MODULES`: those of this package have the rest of theirs there."""
+    """Return the full name of a module in `COMMAND_MODULES`, where modules of this package are named relative to it."""
     return name if name.startswith("qsctl.") else f"qsctl.cli.{name}"
 
 
@@ -93,11 +93,11 @@ def _root(_version: VersionOption = False) -> None:
 
 
 def build_app(words: Sequence[str] = ()) -> typer.Typer:
-    """Return the command line, with the commands of every module of `COMMAND_MODULES`.
+    """Return the application with the commands of every module of `COMMAND_MODULES`.
 
     Args:
-        words: those of one command line, where nothing else is asked of the application: where the first names a
-            command, only its module is imported.
+        words: the words of the command line to run, if nothing else is needed of the application: if the first is a
+        command, only its module is imported.
     """
     first = words[0] if words else ""
     modules = [module for module, names in COMMAND_MODULES.items() if first in names]

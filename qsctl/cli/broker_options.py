@@ -1,8 +1,8 @@
 """`--broker URL|CONTEXT` of the commands that read listings or client profiles: the broker itself in place of a file.
 
-Decides: where address and credentials come from. The address is on the command line or in a context; a user name with a
-password, or a token, is in the environment or in a context, and never on the command line. Those of a context are sent
-to its own broker alone.
+Decides the sources of address and credentials. The address is on the command line or in a context; a user name with a
+password, or a token, is in the environment or in a context, and never on the command line. A context's credentials are
+sent to its own broker only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _broker_option = partial(typer.Option, rich_help_panel="Broker")
 
 BROKER: Final = "QSCTL_BROKER"
 PROMETHEUS: Final = "QSCTL_PROMETHEUS"
-"""Prefix of the variables of credentials: those of a broker are not for another server."""
+"""Prefix of the variables with a Prometheus server's credentials; a broker's credentials are never sent to it."""
 USERNAME: Final = f"{BROKER}_USERNAME"
 PASSWORD: Final = f"{BROKER}_PASSWORD"
 TOKEN: Final = f"{BROKER}_TOKEN"
@@ -60,18 +60,18 @@ BrokerTimeoutOption = Annotated[
 
 @dataclass(frozen=True)
 class BrokerAddress(OptionGroup):
-    """A broker that is asked in place of a file."""
+    """The options of a broker that is queried in place of a file."""
 
     broker: BrokerOption = ""
     broker_timeout: BrokerTimeoutOption = "10s"
 
     @contextmanager
     def opened(self, message_vpn: str | None) -> Iterator[SempBroker]:
-        """Yield the broker.
+        """Connect to the broker and yield it.
 
         Raises:
-            UsageError: the address is none, or there is no such context.
-            Refused: others may read the password.
+            UsageError: the address is not valid, or the context does not exist.
+            Refused: other users may read the file with the password.
         """
         from qsctl.broker.semp import SempBroker
 
@@ -81,30 +81,30 @@ class BrokerAddress(OptionGroup):
 
 @dataclass(frozen=True)
 class BrokerOptions(BrokerAddress):
-    """A broker, or one message VPN of it."""
+    """The options of a broker, and of one message VPN of it."""
 
     message_vpn: BrokerVpnOption = ""
 
     @contextmanager
     def open(self) -> Iterator[SempBroker]:
-        """Yield the broker; see `BrokerAddress.opened`."""
+        """Connect to the broker and yield it, limited to the message VPN; raises as `BrokerAddress.opened`."""
         with self.opened(self.message_vpn) as broker:
             yield broker
 
 
 @contextmanager
 def http_client(place: str, timeout: str, option: str, variables: str = BROKER) -> Iterator[HttpClient]:
-    """Yield a client of the server at an address, or of a context's broker.
+    """Yield an HTTP client of the server at an address, or of a context's broker.
 
     Args:
         place: the address, or the name of the context.
-        timeout: of one answer, as the user gave it.
-        option: that named the place.
-        variables: what the variables with credentials begin with.
+        timeout: the longest wait for one answer, as the user gave it.
+        option: the option that gave `place`, for errors.
+        variables: prefix of the environment variables with credentials.
 
     Raises:
-        UsageError: the address is none, or there is no such context.
-        Refused: others may read the password.
+        UsageError: the address is not valid, or the context does not exist.
+        Refused: other users may read the file with the password.
     """
     from qsctl.broker.client import Bounds, HttpClient
     from qsctl.cli.location import seconds
@@ -124,7 +124,7 @@ def http_client(place: str, timeout: str, option: str, variables: str = BROKER) 
 
 
 def _placed(place: str, option: str) -> tuple[Address, Context | None]:
-    """Return the address, and the context whose credentials are for it."""
+    """Return the address, and the context whose credentials belong to it, or None."""
     contexts = read_contexts()
     if "://" not in place and "@" not in place:
         context = contexts.named(place)
@@ -143,7 +143,7 @@ def _placed(place: str, option: str) -> tuple[Address, Context | None]:
 
 
 def _credentials(context: Context | None, environment: Mapping[str, str], variables: str) -> Credentials:
-    """Return those of the environment, else those of the context; a token comes before a password."""
+    """Return the credentials of the environment, else those of the context; a token has precedence over a password."""
     if token := environment.get(f"{variables}_TOKEN"):
         return Credentials(token=Secret(token))
     if username := environment.get(f"{variables}_USERNAME"):

@@ -1,7 +1,7 @@
-"""The program that calls a command's function, where that is not the command line: `qsctl.programs`.
+"""The program that calls a command's function instead of the command line: `qsctl.programs`.
 
-Decides: what becomes of all that a command does at a terminal besides its result. A program is asked nothing; a note, a
-progress bar and Ctrl-C become three functions of its own. The command's work is the same either way.
+Decides how a command interacts with it. A program is never asked for confirmation; notes, progress and Ctrl-C become
+three functions that it provides. The command's work is the same in both cases.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def _nothing(*_of: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class ProgramCaller:
-    """The functions that a calling program gave in place of a terminal.
+    """The functions that a calling program provides in place of a terminal.
 
     `on_progress` is called with the amount done and the total, in the unit of the work: replications, candidates, runs.
-    `on_replication` is called before it where the work is a run of a scenario.
+    `on_replication` is called before it if the work is a run of a scenario.
     """
 
     on_note: Callable[[str], None] = _nothing
@@ -37,13 +37,13 @@ _CALLER: ContextVar[ProgramCaller | None] = ContextVar("caller", default=None)
 
 
 def program_caller() -> ProgramCaller | None:
-    """Return the program that called; None: a person did, or a script, by the command line."""
+    """Return the functions of the calling program; None if the command was called by the command line."""
     return _CALLER.get()
 
 
 @contextmanager
 def called_by(caller: ProgramCaller) -> Iterator[None]:
-    """Let the commands of this block, in this thread, be called by a program."""
+    """Let the commands that this thread calls within the block use a calling program's functions."""
     token = _CALLER.set(caller)
     try:
         yield
@@ -53,9 +53,9 @@ def called_by(caller: ProgramCaller) -> Iterator[None]:
 
 @contextmanager
 def notes_go_to(receive: Callable[[str], None] = _nothing) -> Iterator[None]:
-    """Give the notes of this block, in this thread, to a function: a screen or a page shows them in its own place.
+    """Pass the notes of this block, in this thread, to a function, for example to show them on a page.
 
-    `contextlib.redirect_stderr` would replace the stream of all threads, among them those that report an error; where
+    `contextlib.redirect_stderr` would replace the stream of all threads, including those that report an error; where
     two blocks overlap, it would leave the stream of one of them behind for good.
     """
     with called_by(replace(program_caller() or ProgramCaller(), on_note=receive)):

@@ -1,9 +1,9 @@
-"""The wrapper around every command: it prints what the command returns, or the one error, and sets the exit status.
+"""The wrapper around every command: it prints the returned result or the error, and sets the exit status.
 
-A command is a plain function that returns a `Result` and raises `QsctlError`. One that acts on what was printed, such
-as `consume`, is a generator of results instead: it is resumed when a result is printed and flushed, and closed where
-that fails. The wrapper adds `-o`, `--format-help` and what chooses columns; options that several commands have are
-groups (`option_groups`).
+A command is a plain function that returns a `Result` and raises `QsctlError`. A command whose work depends on
+successful printing, such as `consume`, is a generator of results instead: it is resumed when a result is printed and
+flushed, and closed if that fails. The wrapper adds `-o`, `--format-help` and the options that choose columns; options
+that several commands share are groups (`option_groups`).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _output_panel = functools.partial(typer.Option, rich_help_panel="Output")
 
 
 class Output(typing.NamedTuple):
-    """The value of `-o`: a format, or the template of a line."""
+    """The value of `-o`: a format, or a template of one line."""
 
     format: OutputFormat
     template: str = ""
 
 
 def _parse_output(text: str) -> Output:
-    """Return what a value of `-o` means.
+    """Parse a value of `-o`.
 
     Raises:
         typer.BadParameter: it is neither a format nor a template.
@@ -119,7 +119,7 @@ def _sort_option(fields: Iterable[str]) -> Any:
 
 def _completed(fields: Iterable[str]) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
-        """Complete the last of the fields that were typed."""
+        """Return completions of the last field in a comma-separated list."""
         before, comma, typed = incomplete.rpartition(",")
         minus = "-" * typed.startswith("-")
         return [f"{before}{comma}{minus}{each}" for each in fields if each.startswith(typed.removeprefix("-"))]
@@ -131,13 +131,13 @@ _PROGRAM: Final = "qsctl"
 
 
 class Commands:
-    """The commands of a module, or of a noun with its group; a function becomes one by the decorator `command`.
+    """The commands of a module, or of a group; the decorator `command` adds a function.
 
     Args:
-        panel: their heading in `qsctl --help`.
-        group: the noun; without one they are commands of the application itself.
+        panel: heading of the commands in `qsctl --help`.
+        group: the group's word, as `get` in `qsctl get status`; empty for commands of the application itself.
         help: the purpose of the group.
-        parts: of a noun in several modules: the commands of the others, behind its own.
+        parts: commands of the same group in other modules, listed after those of this module.
     """
 
     def __init__(
@@ -156,12 +156,14 @@ class Commands:
         examples: tuple[str, ...] = (),
         kind: type[TyperCommand] | None = None,
     ) -> Callable[[CommandFunction], CommandFunction]:
-        """Make a function the command `name`. Its options are made when its own line is parsed: they cost time.
+        """Return a decorator that makes a function the command `name`.
+
+        Its options are created only when its own command line is parsed, since that takes time.
 
         Args:
             name: as the user types it.
-            examples: command lines for its help, each with what it does after ` # `.
-            kind: what parses its command line, where that is not done as everywhere.
+            examples: command lines for its help, each with a description after ` # `.
+            kind: the class that parses its command line, if it is not the usual one.
         """
 
         def decorate(function: CommandFunction) -> CommandFunction:
@@ -181,7 +183,7 @@ class Commands:
         return decorate
 
     def add_to(self, app: typer.Typer) -> None:
-        """Add them to the application, or to the group that they are a part of."""
+        """Add the commands to the application, or to their group of it."""
         if not self._group:
             self._add_all(app, self._panel)
             return
@@ -200,7 +202,7 @@ def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
     made = functools.cache(make)
 
     class Late(TyperCommand):
-        """A placeholder in the list of commands; code that reads its line finds the command itself."""
+        """A placeholder in the list of commands, which creates the command on use of its parameters or context."""
 
         params = property(lambda _: made().params, lambda *_: None)
 
@@ -215,7 +217,7 @@ def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
 
 
 def _suggest(error: Any, command: TyperCommand) -> None:
-    """Let the error of an option that a command does not have suggest what other programs' word for it means here."""
+    """Add to the error of an unknown option the command's option for the same word in other programs."""
     word = getattr(error, "option_name", "")
     if hasattr(error, "possibilities") and word in SYNONYMS:
         known = [option for each in command.params for option in each.opts]
@@ -223,7 +225,7 @@ def _suggest(error: Any, command: TyperCommand) -> None:
 
 
 def _listed(function: Callable[..., object]) -> Callable[[], None]:
-    """Return the placeholder of a command in the list: it has the help, and is never invoked."""
+    """Return a placeholder with the command's help, for the list of commands; it is never invoked."""
 
     def listed() -> None: ...
 
@@ -233,7 +235,7 @@ def _listed(function: Callable[..., object]) -> Callable[[], None]:
 
 
 def _help(function: Callable[..., object]) -> str:
-    """Return a docstring as help, each paragraph in one line: Typer breaks all but the first as the source does."""
+    """Return a docstring as help, each paragraph on one line, since Typer keeps the source's line breaks."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     return "\n\n".join(each if "\n " in each or "\n-" in each else " ".join(each.split()) for each in paragraphs)
 
@@ -244,7 +246,7 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
 
 
 def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[str]) -> Callable[..., None]:
-    """Return what Typer calls for a command; `line` are the words that it is typed as."""
+    """Return the function that Typer calls for a command; `line` has the words that the command is typed as."""
     hints = typing.get_type_hints(function, include_extras=True)
     result_type = _result_type(hints.pop("return"))
     groups = {name: hint for name, hint in hints.items() if is_group(hint)}
@@ -267,7 +269,7 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
     ]
 
     def checked(output: OutputFormat, view: View) -> None:
-        """Refuse a format before the command has done anything that could then not be shown."""
+        """Refuse an output format or field that the result does not support, before the command does anything."""
         check_fields(view, result_type)
         if view.template:
             from qsctl.cli.output.template import line_maker
@@ -350,7 +352,7 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
 
 
 def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return the parameter of an option; where it has no default, and no words for it, help has "none"."""
+    """Return an option's parameter, with "none" as the default in help if it has neither default nor text."""
     kind, *stated = typing.get_args(parameter.annotation)
     for at, info in enumerate(stated):
         is_flag = kind in (bool, bool | None)
@@ -367,11 +369,10 @@ def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _in_the_environment(parameter: inspect.Parameter, line: Sequence[str]) -> inspect.Parameter:
-    """Return the parameter of an option that the environment may give, too: `get status --timeout` as
-    QSCTL_GET_STATUS_TIMEOUT. Help does not repeat it for each.
+    """Return an option's parameter that an environment variable may set, too.
 
-    An option that has a variable of its own keeps that alone, and what ends a command at once, such as --format-help,
-    only a user gives.
+    For `get status --timeout` it is QSCTL_GET_STATUS_TIMEOUT; help does not show these. Options with a variable of
+    their own keep only that; options that end a command at once, such as --format-help, have none.
     """
     kind, *stated = typing.get_args(parameter.annotation)
     for at, info in enumerate(stated):
@@ -394,7 +395,7 @@ def _name_too_long(error: OSError) -> NotFound:
 
 
 def _refused(error: OSError) -> Refused:
-    """Return the error for what the system refused where no command expects it: a full disk, a missing permission."""
+    """Return the error for an OSError that no command expects, such as a full disk or a missing permission."""
     place = f"{error.filename}: " if error.filename else ""
     return Refused(
         f"{place}{error.strerror or error}", remedy="The system refuses: check the disk's space and the permissions."
@@ -402,7 +403,7 @@ def _refused(error: OSError) -> Refused:
 
 
 def result_type_of(function: Callable[..., object]) -> type[Result]:
-    """Return the type of what a command returns, or of what it yields."""
+    """Return the type of the results that a command returns or yields."""
     return _result_type(typing.get_type_hints(function, include_extras=True)["return"])
 
 

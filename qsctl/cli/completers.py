@@ -1,10 +1,10 @@
-"""Completions for the shell: each metavar that names something that can be listed has its completer here.
+"""Completions for the shell: a completer for each metavar whose values can be listed.
 
-`COMPLETERS` is the place where an argument or option gets one: by its metavar, so that a new command's QUEUE is
-completed as every other. A completer returns its words; those that begin with the typed text are offered, and where
-there are none the shell offers file names. It is quick and silent: it starts no service, waits at most `WAIT_S` for
-one, reads no state beyond `MOST_STATE_BYTES`, and offers nothing after any error. A damaged service is left unchanged,
-for the next command to report.
+`COMPLETERS` assigns them by metavar, so that a new command's QUEUE is completed like every other. A completer returns
+words; those that begin with the typed text are offered, and without any the shell offers file names. A completer is
+quick and silent: it starts no service, waits at most `WAIT_S` for one, reads no state directory larger than
+`MOST_STATE_BYTES`, and offers nothing after any error. A damaged service is left unchanged, for the next command to
+report.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ WAIT_S: Final = 0.5
 """The longest wait for a service on DDS, or for another command that uses the state directory."""
 
 MOST_STATE_BYTES: Final = 64 << 20
-"""A larger state directory is not opened: to restore it would be felt."""
+"""A larger state directory is not opened, since restoring it would take a noticeable time."""
 
 MOST_WORDS: Final = 500
 
 
 def queues(typed: typer.Context, incomplete: str) -> list[str]:
-    """Return the service's queues: by name where that is clear, with subscriber or topic once one is typed."""
+    """Return the service's queues by unique short names, and with subscriber or topic once one is typed."""
     from qsctl.resource import parse_resource
 
     with _service(typed) as service:
@@ -58,7 +58,7 @@ def queues(typed: typer.Context, incomplete: str) -> list[str]:
 
 
 def topics_and_queues(typed: typer.Context, incomplete: str) -> list[str]:
-    """Return what can be written to: queues, and topics by name."""
+    """Return the destinations for samples: queues, and topics by name."""
     with _service(typed) as service:
         topics = [each.topic_name for each in service.hosted().queues if not each.is_dead_letter]
     return [*queues(typed, incomplete), *topics]
@@ -83,7 +83,7 @@ def services(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def resources(typed: typer.Context, _incomplete: str) -> list[str]:
-    """Resource identifiers: of what is there, and of what can be read of it."""
+    """Return resource identifiers of the service's objects, and of their readable parts such as status."""
     with _service(typed) as service:
         hosted = service.hosted()
     found = [each.resource for each in hosted.queues]
@@ -92,7 +92,7 @@ def resources(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def scenarios(_typed: typer.Context, incomplete: str) -> list[str]:
-    """Return the ready scenarios, and XML files."""
+    """Return the names of the scenarios that come with qsctl, and XML files."""
     from qsctl.sim.scenario.xml import ready_scenarios
 
     return [*ready_scenarios(), *_files(incomplete, ".xml")]
@@ -109,7 +109,7 @@ def bare_paths(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def runs(_typed: typer.Context, incomplete: str) -> list[str]:
-    """Return the run folders where `qsctl simulate` makes them, the sweeps, and those in the folder that is typed."""
+    """Return run folders in the default folder of `qsctl simulate` and in the typed folder, and sweeps."""
     from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE
 
     folders = [*DEFAULT_PARENT.glob(f"*/{RUN_FILE}"), *Path("qsctl-sweeps").glob("*/sweep.json")]
@@ -120,7 +120,7 @@ def runs(_typed: typer.Context, incomplete: str) -> list[str]:
 
 
 def types(typed: typer.Context, _incomplete: str) -> list[str]:
-    """Return the types that are built in, and those of the service's queues."""
+    """Return the built-in types, and those of the service's queues."""
     from qsctl.config.sample_types.type_model import BUILTIN_TYPES
 
     built_in = list(BUILTIN_TYPES)
@@ -132,7 +132,7 @@ def types(typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def contexts(_typed: typer.Context, _incomplete: str) -> list[str]:
-    """Return the contexts by name."""
+    """Return the names of the contexts."""
     from qsctl.cli.context.file import read_contexts
 
     return list(read_contexts().by_name)
@@ -146,7 +146,7 @@ def profile_settings(_typed: typer.Context, _incomplete: str) -> list[str]:
 
 
 def profile_assignments(typed: typer.Context, incomplete: str) -> list[str]:
-    """Return the settings of client profiles, ready for a value."""
+    """Return the settings of client profiles, each followed by `=`."""
     return [f"{name}=" for name in profile_settings(typed, incomplete)]
 
 
@@ -175,11 +175,11 @@ COMPLETERS: Final[dict[str, Completer]] = {
     "SETTING...": profile_settings,
     "SETTING=VALUE...": profile_assignments,
 }
-"""By metavar, without brackets; one with several words, such as FILE|RUN, has those of each."""
+"""Completers by metavar without brackets; a metavar with alternatives, such as FILE|RUN, has the completers of each."""
 
 
 def with_completer(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return the parameter of a command with the completer of its metavar, where there is one."""
+    """Return a command's parameter with the completer of its metavar, if there is one."""
     kind, *stated = typing.get_args(parameter.annotation) or (parameter.annotation,)
     for at, info in enumerate(stated):
         if isinstance(info, OptionInfo | ArgumentInfo) and info.metavar and info.autocompletion is None:
@@ -207,10 +207,10 @@ def _quietly(completers: Sequence[Completer]) -> Callable[[typer.Context, str], 
 
 @contextmanager
 def _service(typed: typer.Context) -> Iterator[Administration]:
-    """Return the service that the command line names.
+    """Yield the service that the command line names.
 
     Raises:
-        NotFound: none lives in the state directory, or it holds too much.
+        NotFound: the state directory has no service, or is too large.
     """
     from qsctl.client.administration import Administration
 
@@ -258,7 +258,7 @@ def _paths_of_scenario(typed: typer.Context) -> list[str]:
 
 
 def _files(incomplete: str, suffix: str) -> list[str]:
-    """Folders and files of a kind that begin with what was typed, as a shell completes them."""
+    """Return the folders, and the files with a suffix, whose path begins with the typed text."""
     folder, _, name = incomplete.rpartition("/")
     prefix = f"{folder}/" if folder or incomplete.startswith("/") else ""
     found = Path(prefix or ".").glob(f"{name}*")

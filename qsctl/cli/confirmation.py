@@ -1,8 +1,7 @@
-"""Confirmation of commands that destroy, or take long: a trial with `--dry-run`, and a question on a terminal unless
-`--yes` is given.
+"""Confirmation of destructive or long commands: a trial with `--dry-run`, and a question unless `--yes` is given.
 
-Decides: when the user is asked. A script is not: where standard input or standard error is not a terminal, the command
-is carried out directly. The affected objects are looked up only where they are shown.
+Decides when the user is asked: only if standard input and standard error are terminals; else the command is carried out
+directly. The affected objects are looked up only if they are shown.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Declined(QsctlError):
-    """The user was asked and declined."""
+    """The user answered the confirmation with no."""
 
     exit_status = ExitStatus.NO
 
@@ -41,17 +40,16 @@ class Hit:
 
 @dataclass(frozen=True)
 class DestructionOptions(OptionGroup):
-    """The options of a destructive command: carry it out, show it only, or ask."""
+    """The options of a destructive command: `--yes` and `--dry-run`."""
 
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the question on a terminal.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be affected, and change nothing.")] = False
 
     def trial(self, find: Callable[[], Sequence[Hit]]) -> Sequence[Hit] | None:
-        """Return the affected objects where they are only to be shown; None: the caller continues, since the user
-        agreed.
+        """Return the affected objects with `--dry-run`; else ask the user on a terminal, and return None to continue.
 
         Raises:
-            Declined: the user was asked and declined.
+            Declined: the user answered no.
         """
         if self.dry_run:
             return find()
@@ -64,10 +62,10 @@ class DestructionOptions(OptionGroup):
 
 
 def agree_to_cost(cost: Cost, *, yes: bool = False) -> None:
-    """Show the cost of a long computation, on a terminal, and ask above a minute, unless `yes`.
+    """Show the cost of a long computation on a terminal, and ask if it exceeds a minute, unless `yes`.
 
     Raises:
-        Declined: the user was asked and declined.
+        Declined: the user answered no.
     """
     from qsctl.summary.sweeps.cost import ASKED_ABOVE_S
 
@@ -86,13 +84,13 @@ def agree_to_cost(cost: Cost, *, yes: bool = False) -> None:
 def queues_hit(
     administration: Administration, does: str, is_hit: Callable[[str], bool], queue: ResourceIdentifier | None = None
 ) -> list[Hit]:
-    """Return the queues that a command would hit, with what they hold.
+    """Return the queues that a command would affect, with their numbers of samples.
 
     Args:
         administration: the services.
-        does: what becomes of a queue, in words.
-        is_hit: whether a queue of this full name is hit.
-        queue: the only one; None: of all.
+        does: the effect on a queue, in words.
+        is_hit: returns whether the queue of a full name is affected.
+        queue: the only queue to look up; None for all.
     """
     found = administration.statuses(queue) if queue is not None else administration.statuses()
     return [

@@ -1,6 +1,6 @@
-"""Files and standard input that a command reads: what cannot be read is one error, the same for every command.
+"""Files and standard input that commands read, with one kind of error for all commands.
 
-Decides: the exit statuses. A file that is not there is NOT_FOUND; one that is there and cannot be read, such as a
+Decides the exit statuses: a file that does not exist is NOT_FOUND; one that exists and cannot be read, such as a
 directory, is invalid input.
 """
 
@@ -17,17 +17,17 @@ STANDARD_INPUT: Final = "standard input"
 
 
 def is_standard_input(file: Path | None) -> bool:
-    """Return whether an option names standard input, or nothing, which means the same."""
+    """Return whether an option names standard input (`-`), or is omitted, which means the same."""
     return file is None or str(file) == "-"
 
 
 @contextmanager
 def reading(source: Path | str) -> Iterator[None]:
-    """Report what goes wrong while this source is opened, read and decoded.
+    """Convert the errors of opening, reading and decoding this source within the block.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it cannot be read, or is not UTF-8 where text is read.
+        NotFound: the file does not exist.
+        InvalidInput: it cannot be read, or is not UTF-8 if text is read.
     """
     try:
         yield

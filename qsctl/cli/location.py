@@ -1,7 +1,6 @@
-"""The location of the service: `--service`, `QSCTL_SERVICE`, else an embedded one in the state directory.
+"""The location of the service: `--service`, `QSCTL_SERVICE`, else an embedded service in the state directory.
 
-Decides: how a location is written and how a wrong one is refused. Commands get a `Connection` and do not depend on its
-kind.
+Decides the syntax of a location. Commands get a `Connection` and do not depend on its kind.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from qsctl.service.run.named_configuration import NamedConfiguration
 
 USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
-"""In the working directory: what an embedded service starts with [QS 3.1]."""
+"""The file in the working directory that a new embedded service starts from [QS 3.1]."""
 
 _EMBEDDED: Final = "embedded"
 _DDS: Final = "dds"
 _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
-"""Replacement of an infinite wait: ten years of seconds, which every clock can add."""
+"""The wait that replaces an infinite one: ten years of seconds, which every clock can add."""
 
 
 @contextmanager
@@ -44,23 +43,24 @@ def open_connection(
     key_file: Path | None = None,
     now: Callable[[], Nanoseconds] = time.time_ns,
 ) -> Iterator[Connection]:
-    """Return a connection to the service at this location.
+    """Yield a connection to the service at this location.
 
     Args:
-        service: `embedded:`, `embedded:FILE.xml#NAME` for what a new instance starts with, or `dds:DOMAIN`, see
-            `qsctl.client.dds_location`.
-        state_dir: where the embedded service lives; made when it is not there.
-        timeout: how long to wait for another command that uses the same state, or for the service's answer.
-        any_configuration: work on the service whatever it is configured with: to end it, or to change that.
-        discard_damaged: lose what cannot be read any more of an embedded service, and report it.
-        key_file: signs the commands for services that require it. An embedded one requires nothing: who may write to
-            its directory may do everything.
+        service: `embedded:`, `embedded:FILE.xml#NAME` with the configuration of a new instance, or `dds:DOMAIN` as in
+        `qsctl.client.dds_location`.
+        state_dir: directory of the embedded service's state; created if it does not exist.
+        timeout: longest wait for another command that uses the same state, or for the service's answer.
+        any_configuration: accept a service that is configured otherwise than its file: to stop it, or to change that.
+        discard_damaged: discard the unreadable records of an embedded service, and report them.
+        key_file: key that signs the commands for services that require it. An embedded service requires none: whoever
+            may
+        write to its directory may do everything.
         now: the wall clock of an embedded service, in Unix nanoseconds.
 
     Raises:
-        UsageError: the location or the timeout is not written as it must be.
+        UsageError: the location or the timeout is not valid.
         NotFound: a file that it names does not exist.
-        Refused: the service in the state directory is configured otherwise than the file that is named.
+        Refused: the service in the state directory is configured otherwise than the named file.
         NoAnswer: another command holds the state directory for longer than the timeout.
         Unavailable: DDS does not start on this machine.
         ConfigError: the configuration of a new embedded instance is not valid; names every problem.
@@ -99,10 +99,10 @@ def open_connection(
 
 
 def check_location(service: str) -> None:
-    """Do nothing where a text is the location of a service.
+    """Check that a text is the location of a service.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not.
     """
     kind, colon, rest = service.partition(":")
     if kind == _DDS and colon:
@@ -117,9 +117,9 @@ def check_location(service: str) -> None:
 
 
 def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration | None:
-    """Return what a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
+    """Return the configuration for a new embedded instance: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
 
-    None where there is neither: the service then has one shared subscriber and no queues.
+    None if there is neither: the service then has one shared subscriber and no queues.
 
     Raises:
         NotFound: a file that it names does not exist.
@@ -172,7 +172,7 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
 
 
 def seconds(duration: str, option: str) -> float:
-    """Return a duration that an option gave, in seconds; `infinite` is ten years.
+    """Return an option's duration in seconds; ten years for `infinite`.
 
     Raises:
         UsageError: it is not a duration; names the option.

@@ -1,8 +1,8 @@
-"""Options that belong together: declared once as a dataclass, brought to a command by one parameter of that class.
+"""Groups of options, each declared once as a dataclass, and added to a command by one parameter of that class.
 
-A command that names `service: ServiceOptions` among its parameters has the options of its fields on the command line,
-in the place of the parameter, and is called with the object. What the options mean together (a connection, a set of
-assignments) are methods of the class.
+A command with a parameter `service: ServiceOptions` has the options of that class's fields on its command line, in the
+place of the parameter, and is called with the object. What the options mean together, as a connection or a set of
+assignments, is returned by methods of the class.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, cast
 
 
 class OptionGroup:
-    """Base of the groups: dataclasses whose fields are annotated as options of Typer and have defaults.
+    """Base class of groups: dataclasses whose fields are annotated as options of Typer and have defaults.
 
-    A class that has its options from elsewhere overrides `parameters`; it is called with them.
+    A class whose options are not its fields overrides `parameters`, and is constructed from their values.
     """
 
     @classmethod
     def parameters(cls) -> tuple[inspect.Parameter, ...]:
-        """Return the options as parameters of a command."""
+        """Return the group's options as parameters of a command."""
         hints = typing.get_type_hints(cls, include_extras=True)
         return tuple(
             inspect.Parameter(
@@ -49,7 +49,7 @@ def command_line_parameters(function: Callable[..., object], hints: Mapping[str,
 
 
 def grouped(groups: Mapping[str, type[OptionGroup]], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a command is called with: the values of the command line, those of each group in its object."""
+    """Return the arguments of a command's function: the parsed values, those of each group in its object."""
     arguments = dict(values)
     for name, group in groups.items():
         arguments[name] = group(**{each.name: arguments.pop(each.name) for each in group.parameters()})

@@ -1,4 +1,4 @@
-"""Options of several commands that assign values: `--var NAME=VALUE` and `--set PATH=VALUE`."""
+"""Options with assignments that several commands share: `--var NAME=VALUE` and `--set PATH=VALUE`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def variables_of(assignments: Sequence[str] | None) -> dict[str, str]:
-    """Return the mapping that `--var NAME=VALUE` options make [QS 3.4].
+    """Return the values of `--var NAME=VALUE` options by name [QS 3.4].
 
     Raises:
-        UsageError: one has no `=`, no proper name, or a name is given twice with two values.
+        UsageError: one has no `=`, no valid name, or a name is given twice with two values.
     """
     variables: dict[str, str] = {}
     for assignment in assignments or ():
@@ -60,7 +60,7 @@ def variables_of(assignments: Sequence[str] | None) -> dict[str, str]:
 
 
 def assignments_of(assignments: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
-    """Return the mapping that `--set PATH=VALUE` options make, in order; the value may contain `=`.
+    """Return the values of `--set PATH=VALUE` options by path, in order; the value may contain `=`.
 
     Raises:
         UsageError: one has no `=` or no path.
@@ -77,7 +77,7 @@ def assignments_of(assignments: Sequence[str] | None, option: str = "--set") -> 
 
 
 def _split_assignment(assignment: str) -> tuple[str, str, str]:
-    """Split at the first `=` outside brackets: names in `[…]` may contain one."""
+    """Split an assignment at its first `=` outside brackets, since names in `[…]` may contain one."""
     depth = 0
     for at, character in enumerate(assignment):
         depth += (character == "[") - (character == "]")
@@ -88,7 +88,7 @@ def _split_assignment(assignment: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class ScenarioChanges(OptionGroup):
-    """The changes to a scenario's file: values at paths, and variables."""
+    """The options that change a scenario's file: values at paths, and variables."""
 
     assignments: Annotated[
         list[str] | None,
@@ -102,10 +102,10 @@ class ScenarioChanges(OptionGroup):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The values of `--var`; see `variables_of`."""
+        """Return the values of `--var` by name; raises as `variables_of`."""
         return variables_of(self.var)
 
     @property
     def overrides(self) -> dict[str, str]:
-        """The values of `--set`; see `assignments_of`."""
+        """Return the values of `--set` by path; raises as `assignments_of`."""
         return assignments_of(self.assignments)

@@ -1,4 +1,4 @@
-"""Files that a command writes on request: never over an existing one unless that is wanted."""
+"""Files that a command writes on request, and overwrites only with `--force`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qsctl.errors import UsageError
 
 
 def written(text: str, out: Path | str | None, *, force: bool) -> str:
-    """Write a text to a file; return the file's name, empty for standard output.
+    """Write a text to a file or to standard output; return the file's name, empty for standard output.
 
     Raises:
         UsageError: the file exists already, or cannot be written.

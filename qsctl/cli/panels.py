@@ -1,4 +1,4 @@
-"""The four groups of `qsctl --help`, in its order: one job first, then the parts of the product."""
+"""The four groups of commands in `qsctl --help`, in its order."""
 
 from __future__ import annotations
 

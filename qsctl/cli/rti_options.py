@@ -1,8 +1,8 @@
-"""Options of [QS Table 4.1], `-cfgFile` and its like, turned into those of qsctl before anything is parsed.
+"""The options of [QS Table 4.1], such as `-cfgFile`, converted into those of qsctl before the command line is parsed.
 
-Decides: which single-dash words are such options. Only `qsctl serve` knows them, so that scripts that start RTI's
-service start it unchanged. A word that is like them and none of them is refused by its whole name: parsed letter by
-letter it would be called `-b`.
+Decides which single-dash words are such options: only those of `qsctl serve`, so that scripts that start RTI's service
+work unchanged. Another single-dash word of several letters is refused by its whole name; parsed letter by letter it
+would be reported as `-b`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _COMMAND: Final = "serve"
 _FLAGS: Final = frozenset(
     {"--cfg-remote", "--daemon", "--format-help", "--help", "--log-json", "--print-unit", "--version", "-h"}
 )
-"""The options of `qsctl serve` that have no value behind them."""
+"""The options of `qsctl serve` that have no value."""
 
 _SINGLE_DASH_WORD: Final = re.compile(r"-[A-Za-z][A-Za-z-]+")
 _FORMAT: Final = re.compile(r"-o(table|jsonl?|yaml|csv|xml)")
 
 
 def in_our_spelling(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `qsctl` with RTI's options of `serve` in our spelling; all else unchanged.
+    """Return the arguments of `qsctl` with RTI's options of `serve` in qsctl's spelling.
 
-    Values are unchanged: those after an option, and everything behind `--`.
+    Option values, and everything after `--`, are unchanged.
 
     Raises:
-        UsageError: a single-dash word of several letters is none of those options.
+        UsageError: a single-dash word of several letters is not one of those options.
     """
     if not arguments or arguments[0] != _COMMAND:
         return list(arguments)

@@ -1,4 +1,4 @@
-"""Options of the commands that work on a service: where it is, how long to wait for it, which of several is meant.
+"""Options of commands that work on a service: its location, the longest wait for it, and which of several is meant.
 
 A command has one parameter of one of these groups, and opens the service with it.
 """
@@ -94,7 +94,7 @@ SelectOption = Annotated[
 
 @dataclass(frozen=True)
 class ServiceOptions(OptionGroup):
-    """The service that a command works on."""
+    """The options that locate the service of a command."""
 
     context: ContextOption = None
     service: LocationOption = "embedded:"
@@ -105,21 +105,22 @@ class ServiceOptions(OptionGroup):
 
     @property
     def begins_now(self) -> bool:
-        """Return whether the service would begin with this command: an embedded one of which there is nothing yet."""
+        """Return whether the command would create the service: an embedded one without any state."""
         return self.service == "embedded:" and not (self.state_dir / "instance.json").exists()
 
     @property
     def leaves_between_looks(self) -> bool:
-        """Return whether a command that waits must close the service in between, for others to use it."""
+        """Return whether a command that waits must close the service between reads, for others to use it."""
         return self.service.startswith("embedded:")
 
     @contextmanager
     def open(self, target: str = ANY_SERVICE, *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Connect to the service; see `location.open_connection` for what it raises.
+        """Connect to the service; raises as `location.open_connection`.
 
         Args:
-            target: application name, or a pattern, of the services that commands are for.
-            any_configuration: work on the service whatever it is configured with: to end it, or to change that.
+            target: application name, or a pattern, of the services that commands are sent to.
+            any_configuration: accept a service that is configured otherwise than its file: to stop it, or to change
+                that.
         """
         from qsctl.cli.output.render import note
         from qsctl.client.administration import Administration
@@ -139,20 +140,20 @@ class ServiceOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class TargetOptions(ServiceOptions):
-    """The services that an administration command is for: one, unless the pattern fits several."""
+    """The options of the services that a command is sent to: one, unless the pattern matches several."""
 
     target: TargetOption = ANY_SERVICE
 
     @contextmanager
     def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Connect to the services of `--target`; see `ServiceOptions.open`."""
+        """Connect to the services of `--target`; raises as `ServiceOptions.open`."""
         with super().open(target or self.target, any_configuration=any_configuration) as administration:
             yield administration
 
 
 @dataclass(frozen=True)
 class DdsOptions(OptionGroup):
-    """A service that is reached over DDS alone."""
+    """The options of a service that can be reached over DDS only."""
 
     context: ContextOption = None
     service: DdsLocationOption = "embedded:"

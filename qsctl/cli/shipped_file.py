@@ -1,4 +1,4 @@
-"""Files for other programs that come with qsctl, printed or written."""
+"""Files for other programs that come with qsctl, printed or copied."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existin
 
 @dataclass(frozen=True)
 class ShippedFile(DeclaredResult):
-    """A file that another program reads."""
+    """A file for another program, printed or written."""
 
     text: Annotated[str, "the file's content"]
     file: Annotated[str, "where it was written"]
 
     def document(self) -> Plain:
-        """Return the content, or where it is."""
+        """Return the content, or the path that it was written to."""
         return {"file": self.file} if self.file else {"text": self.text}
 
     def blocks(self) -> list[Block]:
-        """Return the content as it is, or a sentence."""
+        """Return the content unchanged, or a sentence with the path."""
         return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(self.text.splitlines())]
 
 
 def shipped_file(path: Path, out: Path | None, *, force: bool) -> ShippedFile:
-    """Return a file that comes with qsctl, and write it where `out` is given.
+    """Return a file that comes with qsctl, after writing it to `out` if that is given.
 
     Raises:
-        UsageError: it exists already, or cannot be written.
+        UsageError: `out` exists already, or cannot be written.
     """
     text = path.read_text(encoding="utf-8")
     return ShippedFile(text, written(text, out, force=force))

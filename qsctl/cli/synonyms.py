@@ -1,7 +1,7 @@
-"""Options by the words of other programs: what RTI, Solace, Kafka and RabbitMQ call what a command has.
+"""Options by the words of other programs: the names in RTI, Solace, Kafka and RabbitMQ for the options here.
 
-Decides: which option is suggested for one that a command does not have. By its letters alone `--limit` is near to
-`--timeout`; by its meaning it is `--count`.
+Decides which option is suggested for an unknown one. By its letters `--limit` resembles `--timeout`; by its meaning it
+is `--count`.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "--group": ("--subscriber",),  # Kafka's consumer group
     "--cfgName": ("--target",),
 }
-"""Options by the words of others, each with what it may be here; the first that a command has is suggested."""
+"""Options of other programs, each with the candidates for it here; the first that a command has is suggested."""
 
 
 def options_meant(word: str, known: Iterable[str]) -> list[str]:
-    """Return the option of a command that a word of another program means; none where the word is not known.
+    """Return the option of a command that another program's option corresponds to; empty if it is not known.
 
     Args:
-        word: an option as it was written.
+        word: the option as it was typed.
         known: the options of the command.
     """
     there = set(known)

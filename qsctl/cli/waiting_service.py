@@ -1,6 +1,6 @@
-"""The service of a command whose `--timeout` is of a wait and not of an answer.
+"""The options of a service for commands whose `--timeout` limits a wait and not a single answer.
 
-Decides: that the service has some seconds to answer, however short that wait is.
+Decides that the service has some seconds to answer, however short that wait is.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 LEAST_ANSWER_S: Final = 10.0
-"""Time that a service has to answer a command, however short the wait is."""
+"""Least time that a service has to answer a command, in seconds."""
 
 
 @dataclass(frozen=True)
 class WaitingService(TargetOptions):
-    """Base of such options; a command gives `timeout` its default and its words."""
+    """Base class of such groups; a subclass gives `timeout` its default and its help."""
 
     @property
     def wait_s(self) -> float:
-        """The longest wait."""
+        """Return the longest wait in seconds."""
         return seconds(self.timeout, "--timeout")
 
     @contextmanager
     def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Connect to the service; see `ServiceOptions.open`."""
+        """Connect to the service; raises as `ServiceOptions.open`."""
         answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
         with super(WaitingService, answering).open(target, any_configuration=any_configuration) as administration:
             yield administration

@@ -1,4 +1,4 @@
-"""The results of administration commands: each service's answer with its return code [QS 5.4]."""
+"""The results of administration commands: each service's reply with its return code [QS 5.4]."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AnsweringService: TypeAlias = Annotated[str, SERVICE_HELP["service"], Heading("S
 
 @dataclass(frozen=True)
 class ServiceAnswer:
-    """A row: reply of one service to a command that changes something."""
+    """A row: the reply of one service to a command that changes something."""
 
     return_code: Annotated[
         str, "OK (gone before, too: --idempotent), DUPLICATED (created before, --idempotent) or DRY_RUN"
@@ -34,7 +34,7 @@ class ServiceAnswer:
 
 @dataclass(frozen=True)
 class ServiceAnswers(DeclaredRows, rows=ServiceAnswer, items="answers"):
-    """The answers of the services that a command was for: one, unless the target pattern means several."""
+    """The replies of the services that a command was sent to: one, unless the target pattern matches several."""
 
     answers: tuple[ServiceAnswer, ...]
 
@@ -48,7 +48,7 @@ class ServiceAnswers(DeclaredRows, rows=ServiceAnswer, items="answers"):
         return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
 
     def blocks(self) -> list[Block]:
-        """Return the code and the message on one line; the service before it where there are several."""
+        """Return a line with return code and message for each reply, preceded by the service if there are several."""
         several = len(self.answers) > 1
         return [
             TextBlock(
@@ -60,12 +60,12 @@ class ServiceAnswers(DeclaredRows, rows=ServiceAnswer, items="answers"):
 
 
 def answers(resource: object, replies: Iterable[CommandReply]) -> ServiceAnswers:
-    """Return the answers of services that carried the command out, or found it done."""
+    """Return the replies of services that carried out the command, or had nothing left to do."""
     return ServiceAnswers(tuple(_answer(str(resource), each) for each in replies))
 
 
 def trial(resource: object, hits: Sequence[Hit]) -> ServiceAnswers:
-    """Return the objects that a command would affect: one answer each, or one that states that there are none."""
+    """Return the objects that a command would affect, one row each; one row with "nothing" if there are none."""
     found = tuple(ServiceAnswer(DRY_RUN, str(resource), hit.what, hit.service) for hit in hits)
     return ServiceAnswers(found or (ServiceAnswer(DRY_RUN, str(resource), "nothing"),))
 
@@ -78,7 +78,7 @@ def _answer(resource: str, reply: CommandReply) -> ServiceAnswer:
 
 
 def deleted(name: str, delete: Callable[[], ServiceAnswers], *, idempotent: bool) -> ServiceAnswers:
-    """Delete something; with `idempotent`, a name that means nothing counts as deleted."""
+    """Delete an object; with `idempotent`, an object that does not exist counts as deleted."""
     try:
         return delete()
     except NotFound as error:

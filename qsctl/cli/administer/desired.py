@@ -1,4 +1,4 @@
-"""`qsctl plan` and `qsctl apply`: a running service made equal to a file."""
+"""`qsctl plan` and `qsctl apply`: make a running service equal to a configuration file."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FileArgument = Annotated[
 
 
 class PlanDeclined(QsctlError):
-    """The user was asked and declined."""
+    """The user answered the confirmation with no."""
 
     exit_status = ExitStatus.NO
 
 
 @dataclass(frozen=True)
 class DesiredOptions(OptionGroup):
-    """The service of a file that is wanted, and the permitted deletions."""
+    """The options that select the desired configuration of a file, and permit deletions and replacements."""
 
     config_name: ConfigNameOption = None
     var: VariableOption = None
@@ -59,11 +59,11 @@ class DesiredOptions(OptionGroup):
     ] = False
 
     def wanted(self, file: str, *, is_remote: bool) -> ServiceConfiguration:
-        """Return what the file configures, judged as `qsctl validate` and a CREATE command judge it.
+        """Return the configuration of a file, checked as by `qsctl validate` and CREATE commands.
 
         Raises:
-            ConfigError: it is not valid; with every problem.
-            NotServed: a service on DDS could not do what it promises.
+            ConfigError: the file is not valid; contains every problem.
+            NotServed: a service on DDS could not provide a configured feature.
             Refused: an embedded service could not.
         """
         from qsctl.config.load import load_configuration
@@ -84,7 +84,7 @@ class DesiredOptions(OptionGroup):
         return loaded.configuration
 
     def planned(self, administration: Administration, file: str, wanted: ServiceConfiguration) -> Planned:
-        """Compare a service with the file; parts that it must not lose are obstacles."""
+        """Compare a service with the desired configuration; unless forced, a loss of samples is an obstacle."""
         from qsctl.client.connection import KnowsSettings
         from qsctl.client.desired.execution import held_back, live_configuration
         from qsctl.client.desired.plan import Wishes, plan_of
@@ -150,7 +150,7 @@ def apply(
 
 
 def _carried_out(administration: Administration, planned: Planned, *, force: bool) -> int:
-    """Carry out a plan; return the number of steps.
+    """Carry out a plan, and return the number of its steps.
 
     Raises:
         PartlyDone: the service refused a step after others were done.
@@ -173,10 +173,10 @@ def _carried_out(administration: Administration, planned: Planned, *, force: boo
 
 
 def _ask(planned: Planned) -> None:
-    """Show a plan and ask, on a terminal.
+    """Show a plan and ask for confirmation; on a terminal only.
 
     Raises:
-        Declined: the answer is no.
+        PlanDeclined: the answer is no.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
@@ -202,7 +202,7 @@ def _beginning(file: str, wanted: ServiceConfiguration) -> Planned:
 
 @contextmanager
 def _begun(service: TargetOptions, file: str, wanted: ServiceConfiguration) -> Iterator[None]:
-    """Begin an embedded service with a configuration."""
+    """Create an embedded service with a configuration."""
     from qsctl.cli.location import seconds
     from qsctl.service.directory.embedded import open_embedded
     from qsctl.service.run.named_configuration import NamedConfiguration

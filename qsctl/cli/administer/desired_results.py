@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from qsctl.client.desired.steps import Obstacle, Plan, PlanStep, SettingChange
 
 _SHOWN_MAX: Final = 20
-"""More restarts and extras than these are counted, not listed, in a table."""
+"""Restarts and extras that a table lists; more are only counted."""
 
 
 @dataclass(frozen=True)
 class Planned(Result):
-    """A plan, or its outcome: `done` is the number of its steps that were carried out; None: it was only made."""
+    """A plan, or its outcome; `done` is the number of steps that were carried out, None if it was only planned."""
 
     service: str
     file: str
     plan: Plan
     begins: bool = False
-    """There is no service yet: the first step is to begin one with the file."""
+    """Whether the service does not exist yet, so that the first step is to create it from the file."""
     done: int | None = None
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -45,12 +45,12 @@ class Planned(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Of a plan 1 where there is something to do, as of `qsctl diff`; else 0."""
+        """Return NO for a plan with steps, as `qsctl diff` does; else DONE."""
         is_plan = self.done is None
         return ExitStatus.NO if is_plan and (self.begins or not self.plan.is_nothing) else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """Return the service, the file, and a list of all that differs."""
+        """Return the service, the file, the number of steps, and the list of all differences."""
         steps = len(self.plan.steps) + self.begins
         return {"service": self.service, "file": self.file, "steps": steps, "differences": self.rows()}
 
@@ -73,7 +73,7 @@ class Planned(Result):
         return [*rows, *(_row("extra", each, "not in the file") for each in self.plan.extras)]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the steps in order; then what is in the way, and what is left."""
+        """Return the steps in order, the obstacles, the changes that need a restart, and the extras that are kept."""
         plan, blocks = self.plan, list[Block]()
         if self.begins:
             blocks.append(TextBlock(f"A service begins with {self.file}: none is there."))

@@ -59,7 +59,7 @@ def get_status(
 
 
 def statuses_of(administration: Administration, queue: str) -> Statuses:
-    """Return the status of a queue with every field, or of every queue."""
+    """Return the status of one queue with every field, or (empty name) of all queues."""
     if queue:
         return Statuses(tuple(administration.statuses(administration.queue_named(queue))), detailed=True)
     return Statuses(tuple(administration.statuses()))

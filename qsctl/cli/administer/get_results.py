@@ -67,7 +67,7 @@ _CONSUMER_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Statuses(Result):
-    """The status of queues; `detailed` shows a person every field."""
+    """The status of queues; with `detailed`, a table has every field instead of the most important ones."""
 
     statuses: tuple[FromService[SharedReaderQueueStatus], ...]
     detailed: bool = False
@@ -106,11 +106,11 @@ class Statuses(Result):
         ]
 
     def rows(self) -> list[Row]:
-        """Flat: of the statistics the mean."""
+        """Return one flat row per queue; of each statistic its mean."""
         return self._rows(_mean)
 
     def blocks(self) -> list[Block]:
-        """Return what operators look at first, or everything."""
+        """Return a table of the most important figures; with `detailed`, a table of all fields for each queue."""
         rows = self.rows()
         if self.detailed:
             columns = [Column("field", "Field"), Column("value", "Value", "right")]
@@ -153,7 +153,7 @@ class Statuses(Result):
 
 @dataclass(frozen=True)
 class QueueRow:
-    """A row: a queue and what it is for."""
+    """A row: a queue with its topic and type."""
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE", Heading("Queue")]
     topic_name: Annotated[str, "the topic that producers write", Heading("Topic")]
@@ -165,7 +165,7 @@ class QueueRow:
 
 @dataclass(frozen=True)
 class QueueDataList(DeclaredRows, rows=QueueRow):
-    """Queues and what they are for."""
+    """The hosted queues, with topics and types."""
 
     queues: tuple[FromService[QueueData], ...]
 
@@ -185,7 +185,7 @@ class QueueDataList(DeclaredRows, rows=QueueRow):
 
 @dataclass(frozen=True)
 class ContainerRow:
-    """A row: a participant or subscriber, where queues can be made."""
+    """A row: a participant or subscriber, in which queues can be created."""
 
     service: AnsweringService
     resource: Annotated[str, Heading("Participants and subscribers")]
@@ -193,7 +193,7 @@ class ContainerRow:
 
 @dataclass(frozen=True)
 class ServiceHolds(QueueDataList):
-    """Whole services: their containers too, each with the service that has it."""
+    """The content of whole services: queues and their containers, each with the service that hosts it."""
 
     subscribers: tuple[tuple[str, str], ...]
     participants: tuple[tuple[str, str], ...]
@@ -209,13 +209,13 @@ class ServiceHolds(QueueDataList):
         }
 
     def blocks(self) -> list[Block]:
-        """Return the queues, then where more can be made."""
+        """Return a table of the queues, then one of the containers."""
         containers = [ContainerRow(*each) for each in (*self.participants, *self.subscribers)]
         return [*super().blocks(), table_of(ContainerRow, containers)]
 
 
 def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
-    """Return what services host, by service."""
+    """Return the content of services."""
     from qsctl.client.administration import FromService
 
     return ServiceHolds(
@@ -228,7 +228,7 @@ def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
 
 @dataclass(slots=True)  # not frozen: there may be millions, and those take longer to make
 class MessageRow:
-    """A row: a sample as it lies in its queue."""
+    """A row: a sample in its queue."""
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
     position: Annotated[int, "place in the queue, never reused", Heading("Position", short="Pos")]
@@ -252,18 +252,18 @@ class MessageRow:
 
 @dataclass(frozen=True)
 class Messages(DeclaredRows, rows=MessageRow):
-    """Samples as they lie in their queue."""
+    """Samples in their queues, not delivered."""
 
     messages: tuple[FromService[MessageData], ...]
     reader: ContentReader = ContentReader()
 
     def rows(self) -> LazyRows[FromService[MessageData]]:
-        """One row a sample."""
+        """Return one row per sample, made when it is read."""
         names = list(documented(MessageRow))
         return LazyRows(self.messages, names, lambda found: row_of(MessageRow, self._row(*found)))
 
     def blocks(self) -> list[Block]:
-        """One line a sample, long contents cut."""
+        """Return a table with one line per sample; long contents are cut."""
         lines = [self._row(*each) for each in self.messages]
         for line in lines:
             line.payload = shown(line.payload, line.payload_encoding)
@@ -284,7 +284,7 @@ class Messages(DeclaredRows, rows=MessageRow):
 
 
 def instant_text(instant_ns: int) -> str:
-    """Return an instant since 1970 as ISO 8601 in UTC, to the microsecond; empty when no calendar has it."""
+    """Return an instant (nanoseconds since 1970) in ISO 8601, UTC, to the microsecond; empty if out of range."""
     try:
         instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant_ns // 1000)
     except OverflowError:

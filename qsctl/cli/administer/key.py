@@ -1,4 +1,4 @@
-"""`qsctl key`: the file of the keys that administration commands are signed with."""
+"""`qsctl key`: the file with the secret keys that sign administration commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FileArgument = Annotated[
 
 @dataclass(frozen=True)
 class KeyList(ListResult):
-    """The keys of a file by their numbers; never the keys themselves."""
+    """The keys of a file by their numbers, without their octets."""
 
     file: str
     numbers: tuple[str, ...]
@@ -45,7 +45,7 @@ class KeyList(ListResult):
         return [{"number": each, "signs": not at, "accepted": True} for at, each in enumerate(self.numbers)]
 
     def blocks(self) -> list[Block]:
-        """Return what was done, and a table."""
+        """Return a sentence with what was done, and a table."""
         columns = [Column("number", "Key"), Column("signs", "Signs"), Column("accepted", "Accepted")]
         done: list[Block] = [TextBlock(self.text, "good")] if self.text else []
         return [*done, TableBlock(columns, self.rows())]

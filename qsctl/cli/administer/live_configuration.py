@@ -1,4 +1,4 @@
-"""`qsctl get config`: the configuration of a service as it is now."""
+"""`qsctl get config`: the present configuration of a running service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LiveConfiguration(Result):
         return [{**each, "service": self.service} for each in self.values]
 
     def xml(self) -> str:
-        """Return the file that `qsctl diff`, `validate` and `serve` take."""
+        """Return the configuration as a file for `qsctl diff`, `validate` and `serve`."""
         return self.text
 
     def blocks(self) -> Sequence[Block]:

@@ -1,4 +1,4 @@
-"""`qsctl member`: the members of a replication cluster, where nothing but an operator's word helps [QS 7.1 and 7.2]."""
+"""`qsctl member`: the operator's interventions in a replication cluster, such as forcing a quorum [QS 7.1 and 7.2]."""
 
 from __future__ import annotations
 

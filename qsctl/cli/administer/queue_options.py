@@ -1,4 +1,4 @@
-"""A queue's configuration from the options of `create-queue`: those that rows of the tables have [QS Table 3.14]."""
+"""The options of `create-queue`, one for each row of the configuration tables that declares one [QS Table 3.14]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TYPE: Final = "DDS::String"
 MAX_NAME_LENGTH: Final = 100
-"""Three names and what goes between make a queue's full name, of at most 255 on the wire, and part of a file name."""
+"""The longest name: a queue's full name has three of them, at most 255 octets on the wire."""
 
 MAX_TOPIC_LENGTH: Final = 255
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
@@ -40,7 +40,7 @@ _AS_DEAD_LETTER_OPTION: Final = inspect.Parameter(
 
 @cache
 def _parameters() -> tuple[inspect.Parameter, ...]:
-    """Return a parameter for each option of the tables, made once: programs and tests create many queues."""
+    """Return a parameter for each option of the tables; cached, since programs and tests create many queues."""
     return tuple(_made_parameters())
 
 
@@ -84,12 +84,12 @@ def _default(place: SettingPlace) -> str:
 
 
 def _parameter(setting: Setting) -> str:
-    """Return the name of the parameter that an option's value arrives in."""
+    """Return the name of the parameter that receives an option's value."""
     return setting.option.name.removeprefix("--").replace("-", "_") if setting.option else ""
 
 
 class QueueOptions(OptionGroup):
-    """The options that were given, by parameter; what is not given has its default."""
+    """The options of `create-queue` that were given, by parameter; omitted ones have their defaults."""
 
     @classmethod
     def parameters(cls) -> tuple[inspect.Parameter, ...]:
@@ -102,14 +102,14 @@ class QueueOptions(OptionGroup):
         }
 
     def given(self) -> list[str]:
-        """Return the options that were given, as they are typed."""
+        """Return the given options, as the user types them."""
         return [f"--{name.replace('_', '-')}" for name in self._given]
 
     def settings(self, name: str) -> SharedReaderQueueSettings:
-        """Return the queue's own settings; what it inherits is added where it is created.
+        """Return the queue's own settings; inherited ones are added where the queue is created.
 
         Raises:
-            UsageError: the name or a duration is wrong, or two options contradict each other.
+            UsageError: the name or a duration is not valid, or two options contradict each other.
         """
         from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
         from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -133,7 +133,7 @@ class QueueOptions(OptionGroup):
         return SharedReaderQueueSettings(**values)
 
     def _values(self, rows: tuple[Row, ...]) -> Iterator[tuple[str, Any]]:
-        """Yield each field that an option sets, inner dataclasses made."""
+        """Yield each field that the options set, with inner dataclasses constructed."""
         from qsctl.config.form import Element, Setting
 
         for row in rows:
@@ -172,7 +172,7 @@ class QueueOptions(OptionGroup):
 
 
 def _value(row: Setting, given: Any) -> Any:
-    """Return the value of a setting from what was typed."""
+    """Return the value of a setting, converted from an option's text."""
     from qsctl.config.values import DURATION, LIMIT
 
     option = row.option
@@ -189,7 +189,7 @@ def _value(row: Setting, given: Any) -> Any:
 
 
 def check_name(name: str, kind: str) -> str:
-    """Return the name itself, when XML and resource identifiers can carry it.
+    """Return the name unchanged, after checking that XML and resource identifiers can contain it.
 
     Raises:
         UsageError: it is empty, too long, or has other characters than letters, digits, `_` and `.`.
@@ -206,7 +206,7 @@ def check_name(name: str, kind: str) -> str:
 
 
 def check_topic(topic: str) -> str:
-    """Return the topic itself, when it can be one.
+    """Return the topic unchanged, after checking it.
 
     Raises:
         UsageError: it is empty, too long, or has characters that a topic or `TOPIC@SUBSCRIBER` cannot have.

@@ -1,4 +1,4 @@
-"""`qsctl record start`, `record stop` and `record status`: an event log of what a service does."""
+"""`qsctl record start`, `record stop` and `record status`: an event log of a running service."""
 
 from __future__ import annotations
 

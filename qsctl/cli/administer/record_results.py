@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordingStates(Result):
-    """The recordings of the services that a command was for: one, unless the target pattern means several."""
+    """The recordings of the services that a command was sent to: one, unless the target pattern matches several."""
 
     recordings: tuple[FromService[RecordingStatus], ...]
 
@@ -43,7 +43,7 @@ class RecordingStates(Result):
         return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
 
     def rows(self) -> list[Row]:
-        """One row a service."""
+        """Return one row per service."""
         return [{"service": each.service, **fields_of(each.body)} for each in self.recordings]
 
     def blocks(self) -> list[Block]:

@@ -1,4 +1,4 @@
-"""Options of a recording, which `qsctl serve` and `qsctl record start` share, and what their texts mean."""
+"""The options of a recording that `qsctl serve` and `qsctl record start` share, and the parsers of their texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POWERS: Final = {"k": 1, "M": 2, "G": 3, "T": 4}
 
 
 class RecordLevel(StrEnum):
-    """`eventlog.schema.LogLevel`, without its import."""
+    """The values of `eventlog.schema.LogLevel`, repeated here to save its import."""
 
     COUNTERS = "counters"
     MESSAGES = "messages"
@@ -36,7 +36,7 @@ class RecordLevel(StrEnum):
 
 
 def start_command(folder: str | Path, level: RecordLevel, max_size: str, sample: str) -> StartRecording:
-    """Return the command of these options.
+    """Return the command that starts a recording with these options.
 
     Raises:
         UsageError: a text is not a size, or not a fraction.
@@ -47,10 +47,10 @@ def start_command(folder: str | Path, level: RecordLevel, max_size: str, sample:
 
 
 def size_bytes(text: str) -> int:
-    """Return a size in bytes: a number with an optional unit, kB to TB in thousands, KiB to TiB in 1024.
+    """Return a size in bytes: a number with an optional unit, kB to TB in powers of 1000, KiB to TiB of 1024.
 
     Raises:
-        UsageError: the text is none.
+        UsageError: the text is not a size.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
@@ -60,10 +60,10 @@ def size_bytes(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Return a share: above 0 and at most 1, also as a percentage.
+    """Return a fraction above 0 and at most 1, which may also be written as a percentage.
 
     Raises:
-        UsageError: the text is none.
+        UsageError: the text is not such a fraction.
     """
     written = text.strip()
     try:

@@ -1,4 +1,4 @@
-"""The results of `qsctl get replication`: each replica of each replicated queue as its service reports it [QS 7.1]."""
+"""The results of `qsctl get replication`: each replica of each replicated queue, as its service reports it [QS 7.1]."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from qsctl.core.statistics.status import SharedReaderQueueStatus
 
 NO_ANSWER: Final = "no answer"
-"""In place of the role, where the service did not answer."""
+"""Shown instead of a role, if the service did not answer."""
 
 REPLICATION_HELP: Final = {
     "role": "of a replicated queue here: master, slave, candidate, learner (no vote before it has caught up), failed",
@@ -30,11 +30,11 @@ REPLICATION_HELP: Final = {
 
 @dataclass(frozen=True)
 class Replications(Result):
-    """The replicas of queues."""
+    """The replicas of queues, one per queue and service."""
 
     statuses: tuple[FromService[SharedReaderQueueStatus], ...]
     silent: tuple[str, ...] = ()
-    """Services that are discovered and did not answer in time."""
+    """Names of services that are discovered but did not answer in time."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -46,11 +46,11 @@ class Replications(Result):
     }
 
     def document(self) -> Plain:
-        """Return a list with one object a replica."""
+        """Return a list with one object per replica."""
         return self.rows()
 
     def rows(self) -> list[Row]:
-        """One row a replica."""
+        """Return one row per replica, and one per silent service."""
         rows: list[Row] = []
         for name in self.silent:
             unknown = dict.fromkeys(self.field_help)
@@ -63,7 +63,7 @@ class Replications(Result):
         return sorted(rows, key=lambda row: (str(row["queue_name"]), str(row["service"])))
 
     def blocks(self) -> list[Block]:
-        """Return the table of masters, and of the progress of the other replicas."""
+        """Return a table of the masters, and of the progress of the other replicas."""
         rows: list[Row] = [
             {
                 **row,
@@ -90,5 +90,5 @@ class Replications(Result):
 
 
 def replication_fields(status: SharedReaderQueueStatus) -> dict[str, Plain]:
-    """Return the fields of a queue's replica, for the status of the queue; None where it is not replicated."""
+    """Return the fields of a queue's replica, for the queue's status; all None if the queue is not replicated."""
     return {name: getattr(status.replication, name, None) for name in REPLICATION_HELP}

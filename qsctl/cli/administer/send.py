@@ -1,4 +1,4 @@
-"""`qsctl send`: a raw administration command [QS 5.2]."""
+"""`qsctl send`: send an administration command in its raw form [QS 5.2]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 @dataclass(frozen=True)
 class Replies(ListResult):
-    """All replies of services, whatever the return codes."""
+    """All replies to a command, whatever their return codes."""
 
     replies: tuple[CommandReply, ...]
 
@@ -39,14 +39,14 @@ class Replies(ListResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The status of the first reply that is not OK."""
+        """Return the exit status for the first reply that is not OK; DONE if all are."""
         from qsctl.client.administration import error_of
 
         errors = (error_of(each.reply) for each in self.replies)
         return next((error.exit_status for error in errors if error is not None), ExitStatus.DONE)
 
     def rows(self) -> Sequence[Row]:
-        """One row a reply."""
+        """Return one row per reply."""
         return [
             {
                 "return_code": each.reply.retcode.name,
@@ -59,7 +59,7 @@ class Replies(ListResult):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """Return a line for each reply, and its body as JSON; the service before it where there are several."""
+        """Return a line for each reply, preceded by the service if there are several, and its body as JSON."""
         import json
 
         several = len({each.replying_service for each in self.replies}) > 1

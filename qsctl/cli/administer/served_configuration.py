@@ -1,7 +1,7 @@
 """The source of the configuration of `qsctl serve`: files, or other services [QS 3.1 and 4.2].
 
-Decides: the options that apply to a configuration from other services. Their domains are unchanged, and nothing of this
-machine is added: no variable, no default file.
+Decides which options apply to a configuration received from other services: its domains are unchanged, and neither
+variables nor default files of this machine are used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """The options of the command line about the configuration."""
+    """The options of `qsctl serve` that concern the configuration."""
 
     sources: tuple[str, ...]
     configuration_name: str | None
@@ -35,11 +35,11 @@ class Loading:
     without_tcp: bool = False
 
     def from_files(self, options: StartOptions) -> tuple[ServiceConfiguration, StartOptions]:
-        """Load the files, with the default ones.
+        """Load the given files and the default ones; return the configuration, and the options for it.
 
         Raises:
-            UsageError: there is none.
-            ConfigError, NotServed: with every problem.
+            UsageError: there is no file.
+            ConfigError, NotServed: the configuration is not valid or cannot be served; with every problem.
         """
         from qsctl.config.files.load_order import sources_in_order
         from qsctl.errors import UsageError
@@ -52,12 +52,12 @@ class Loading:
         return _served(self._load(self.sources, self.configuration_name, is_own=True), options)
 
     def from_others(self, options: StartOptions, timeout_s: float) -> tuple[ServiceConfiguration, StartOptions]:
-        """Ask the services of the administration domain; where none gives a configuration in time, load the files.
+        """Request the configuration from services of the administration domain; if none arrives, load the files.
 
         Raises:
-            NoAnswer: none came, and there is no file.
-            ConfigError, NotServed: with every problem.
-            Unavailable: DDS cannot be had.
+            NoAnswer: no configuration arrived, and there is no file.
+            ConfigError, NotServed: the configuration is not valid or cannot be served; with every problem.
+            Unavailable: DDS does not start on this machine.
         """
         from qsctl.client.remote_configuration import find_configuration
         from qsctl.config.files.load_order import sources_in_order

@@ -62,7 +62,7 @@ def shutdown(
 
 
 def _services_hit(administration: Administration) -> list[Hit]:
-    """Return the services that would stop, each with what it holds."""
+    """Return the services that would stop, each with its number of samples."""
     held: dict[str, list[int]] = {each.service: [] for each in administration.service_data()}
     for service, status in administration.statuses():
         held[service].append(status.current_message_count)

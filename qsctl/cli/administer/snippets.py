@@ -1,6 +1,4 @@
-"""The inputs of commands from XML files, XML text and selectors, and the settings that a queue inherits from its
-place.
-"""
+"""The inputs of administration commands (XML, selectors), and the settings that a new queue inherits from its place."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ XmlOption = Annotated[str | None, typer.Option(metavar="XML", help="Text of an X
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """XML that the user gave, and what messages call it."""
+    """XML given by the user, and its source as named in error messages."""
 
     text: str
     source: str
@@ -41,7 +39,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class SnippetPlace:
-    """The place of a creation: the service, and the containers where the service's settings are known here."""
+    """The place where an object is created: the service, and its containers if their settings are known here."""
 
     service: ServiceSettings
     participant: DomainParticipantSettings | None = None
@@ -49,11 +47,11 @@ class SnippetPlace:
 
 
 def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
-    """Return the XML that was given, or None.
+    """Return the XML of the options; None if there is none.
 
     Raises:
-        UsageError: it was given twice.
-        NotFound, InvalidInput: the file is not there or cannot be read.
+        UsageError: it was given both as a file and as a text.
+        NotFound, InvalidInput: the file does not exist, or cannot be read.
     """
     if file is not None and xml is not None:
         raise UsageError("--file and --xml are both given", remedy="Give one of them.")
@@ -69,7 +67,7 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
 
 
 def surroundings(connection: Connection, container: ResourceIdentifier) -> SnippetPlace:
-    """Return the known settings around a resource identifier.
+    """Return the known settings of the containers that a resource identifier names.
 
     A remote service resolves omitted settings by itself; here the defaults of [QS 3.3] are used.
     """
@@ -87,7 +85,7 @@ def surroundings(connection: Connection, container: ResourceIdentifier) -> Snipp
 
 
 def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> None:
-    """Refuse what cannot become a queue wherever it is created.
+    """Check, before the service is opened, that the options or the XML can describe a queue.
 
     Raises:
         UsageError: options beside XML, no name, or options that contradict each other.
@@ -103,10 +101,10 @@ def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> No
 def queue_of(
     name: str, options: QueueOptions, snippet: Snippet | None, around: SnippetPlace
 ) -> SharedReaderQueueSettings:
-    """Return a queue's settings from options or from XML, with what it inherits.
+    """Return a queue's settings from options or XML, with those that it inherits.
 
     Raises:
-        UsageError: the name contradicts the XML.
+        UsageError: the name differs from the one in the XML.
         InvalidInput: the XML is wrong; every problem with its line.
     """
     if snippet is None:
@@ -129,10 +127,10 @@ def queue_of(
 
 
 def subscriber_of(name: str, session: str, snippet: Snippet | None, around: SnippetPlace) -> SharedSubscriberSettings:
-    """Return a shared subscriber's settings: an empty one with one session, or what the XML has.
+    """Return a shared subscriber's settings: those of the XML, else without queues and with one session.
 
     Raises:
-        UsageError: the name contradicts the XML.
+        UsageError: the name differs from the one in the XML.
         InvalidInput: the XML is wrong; every problem with its line.
     """
     if snippet is None:
@@ -177,7 +175,7 @@ def subscriber_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedSubscribe
 
 
 def checked_selector(text: str) -> str:
-    """Return the selector itself, when it can be read: a wrong one is reported before the service is opened.
+    """Return the selector unchanged, after checking its syntax before the service is opened.
 
     Raises:
         SelectorSyntaxError: with the column and what was expected there.
@@ -190,7 +188,11 @@ def checked_selector(text: str) -> str:
 
 
 def _check_nameless(name: str, snippet: Snippet, kind: str) -> None:
-    """Refuse XML that has a name where the command line gives another: neither is overruled silently."""
+    """Refuse XML with a name that differs from the one on the command line.
+
+    Raises:
+        UsageError: the XML has a name.
+    """
     from qsctl.config.files.document import parse_document
     from qsctl.core.admin.request import xml_of_body
 

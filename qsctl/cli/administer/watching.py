@@ -1,6 +1,7 @@
-"""`--watch`: a command that reads a service does so again and again.
+"""`--watch`: repeat a command that reads a service, at an interval.
 
-Decides: when to look, what a service that falls silent means, and that an embedded one is let go of between looks.
+Decides the instants of the repetitions, the treatment of a service that stops answering, and that an embedded service
+is closed between them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ LooksOption = Annotated[
 
 @dataclass(frozen=True)
 class WatchOptions(OptionGroup):
-    """The options of repeated looks: `--watch` and its interval."""
+    """The options of repeated reads: `--watch`, its interval and its count."""
 
     watch: WatchOption = False
     interval: IntervalOption = ""
@@ -62,12 +63,12 @@ class WatchOptions(OptionGroup):
     def looks(
         self, service: TargetOptions, title: str, look: Callable[[Administration], Looked]
     ) -> Looked | Iterator[Frame]:
-        """Look once, or repeatedly.
+        """Read the service once and return the result; with `--watch`, yield a frame for each read.
 
         Args:
             service: the observed service.
-            title: the heading of each look on a terminal.
-            look: asks the service.
+            title: the heading of each frame on a terminal.
+            look: reads the service.
 
         Raises:
             UsageError: an option that is only valid with `--watch`, or an interval that is not valid.

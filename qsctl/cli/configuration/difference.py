@@ -1,4 +1,4 @@
-"""`qsctl diff A B`: how two configurations differ in meaning, whatever their order and what they leave to defaults."""
+"""`qsctl diff A B`: the differences of two configurations in meaning: order is ignored, and defaults are filled in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 @dataclass(frozen=True)
 class ConfigurationDifference(Result):
-    """The values that differ."""
+    """The values in which two configurations differ."""
 
     same: bool
     first: str
@@ -43,11 +43,11 @@ class ConfigurationDifference(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0 where they are the same, 1 where they differ."""
+        """Return DONE if the configurations are equal, NO if they differ."""
         return ExitStatus.DONE if self.same else ExitStatus.NO
 
     def document(self) -> Plain:
-        """Return whether they are the same, and what differs."""
+        """Return whether the configurations are equal, and the differences."""
         return {"same": self.same, "first": self.first, "second": self.second, "differences": self.differences}
 
     def rows(self) -> Sequence[Row]:
@@ -55,7 +55,7 @@ class ConfigurationDifference(Result):
         return self.differences
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table, or the lines that differ."""
+        """Return a table of the differences, or a unified diff."""
         if self.same:
             return [TextBlock("The configurations are the same.", "good")]
         if self.as_unified:
@@ -109,7 +109,7 @@ def diff(
 
 
 def _effective(source: str, config_name: str | None, variables: Mapping[str, str], default_files: bool) -> _Element:
-    """Return the effective `<dds>`; the service's own name is not compared."""
+    """Return the effective `<dds>` element of a configuration, without the service's own name."""
     from qsctl.config.configuration_xml import configuration_element
     from qsctl.config.load import load_configuration
 

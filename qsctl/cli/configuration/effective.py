@@ -38,7 +38,7 @@ class EffectiveConfiguration(Result):
     }
 
     def document(self) -> Plain:
-        """Return the settings under their names, with units in the names; with --origins also where each is from."""
+        """Return the settings by name, with units in the names; with --origins also the origin of each."""
         document: dict[str, Plain] = {"name": self.name, "configuration": self.configuration}
         if self.with_origins:
             document["values"] = self.values
@@ -49,18 +49,18 @@ class EffectiveConfiguration(Result):
         return self.values
 
     def xml(self) -> str:
-        """Return the canonical XML: it validates, and renders to itself."""
+        """Return the canonical XML, which validates, and which renders to itself."""
         return self.text
 
     def blocks(self) -> Sequence[Block]:
-        """Return the values, entity by entity."""
+        """Return a table of the values for each entity."""
         columns = [Column("path", "Path"), Column("value", "Value")]
         if self.with_origins:
             columns.append(Column("origin", "Origin"))
         return [TableBlock(columns, rows, title=title) for title, rows in self._by_entity().items()]
 
     def _by_entity(self) -> dict[str, list[Row]]:
-        """Return the values under the service, participant, subscriber, session or queue that they belong to."""
+        """Return the values grouped by the service, participant, subscriber, session or queue that they belong to."""
         entities: dict[str, list[Row]] = {}
         for row in self.values:
             path = str(row["path"])
@@ -71,7 +71,7 @@ class EffectiveConfiguration(Result):
 
 
 def _with_qos_as_data(value: Plain) -> Plain:
-    """Return the same settings with QoS, which is XML text inside, as data of its own."""
+    """Return the settings with QoS as nested data in place of XML text."""
     from qsctl.config.qos_libraries.qos_tree import as_data
 
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""`qsctl explain setting NAME`: what a setting of a service means, from the tables that readers and options use."""
+"""`qsctl explain setting NAME`: the description of a service's setting, from the configuration tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS: Final = Commands()
 
 @dataclass(frozen=True)
 class ExplainedSetting:
-    """A row: a setting, and what it is."""
+    """A row: a setting with its description."""
 
     path: Annotated[
         str, "the element below <queuing_service>; @name is an attribute, property/NAME an element of a <property>"
@@ -39,7 +39,7 @@ class ExplainedSetting:
 
 @dataclass(frozen=True)
 class ExplainedSettings(DeclaredRows, rows=ExplainedSetting, items="settings"):
-    """The settings of a name, each with what it is."""
+    """The settings that a name refers to, each with its description."""
 
     settings: tuple[ExplainedSetting, ...]
 

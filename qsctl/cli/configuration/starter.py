@@ -1,4 +1,4 @@
-"""`qsctl init`: write a commented configuration to start from, or a scenario of a broker."""
+"""`qsctl init`: write a commented starter configuration, or a scenario of a broker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Template(StrEnum):
 
 @dataclass(frozen=True)
 class StarterFile(Result):
-    """The file that was written, or its text."""
+    """The starter file that was written, or its text."""
 
     template: Template | None
     file: str
@@ -63,7 +63,7 @@ class StarterFile(Result):
     }
 
     def blocks(self) -> Sequence[Block]:
-        """Return what was written and how to go on; the text itself for standard output."""
+        """Return the file's name and the next steps; the text itself if it goes to standard output."""
         if self.file == "-":
             return [TextBlock(self.text.rstrip("\n"))]
         blocks = [TextBlock(f"Wrote {self.file}.", "good"), TextBlock(f"Check it: qsctl validate {self.file}")]
@@ -74,7 +74,7 @@ class StarterFile(Result):
 
 @dataclass(frozen=True)
 class BrokerScenario(StarterFile):
-    """A scenario of what a broker listed, and where its values are from."""
+    """A scenario of a broker's clients from captured listings, and the origin of its values."""
 
     parameters: tuple[CapturedParameter, ...] = ()
     source: str = ""
@@ -83,7 +83,7 @@ class BrokerScenario(StarterFile):
     notes: tuple[str, ...] = ()
 
     def document(self) -> Plain:
-        """Return the file with the parameters that no capture has."""
+        """Return the file, and the parameters that were not captured."""
         return {
             "template": None,
             **fields_of(self, "file", "text", "source", "clients", "groups"),
@@ -93,7 +93,7 @@ class BrokerScenario(StarterFile):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return what was written, what of it was not captured, and how to go on."""
+        """Return the file's name, the assumed values, and the next steps."""
         if self.file == "-":
             return [TextBlock(self.text.rstrip("\n"))]
         columns = [
@@ -118,7 +118,7 @@ class BrokerScenario(StarterFile):
 
 @dataclass(frozen=True)
 class QueueScenario(StarterFile):
-    """A scenario of a queue of another broker, and where its values are from."""
+    """A scenario of a queue of another broker, and the origin of its values."""
 
     broker: str = ""
     values: tuple[DraftValue, ...] = ()
@@ -126,7 +126,7 @@ class QueueScenario(StarterFile):
     notes: tuple[str, ...] = ()
 
     def document(self) -> Plain:
-        """Return the file with where each value is from."""
+        """Return the file, and the origin of each value."""
         return {
             "template": None,
             **fields_of(self, "file", "text", "source", "broker"),
@@ -139,7 +139,7 @@ class QueueScenario(StarterFile):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return what was written, what of it is not known, and how to go on."""
+        """Return the file's name, the values that are not known, and the next steps."""
         if self.file == "-":
             return [TextBlock(self.text.rstrip("\n"))]
         columns = [
@@ -246,7 +246,7 @@ def _of_queue(file: str, queue: ForeignQueueOptions, seconds: float | None, *, f
 
 
 def _refusals(template: Template) -> tuple[str, ...]:
-    """Why the template is not served: the judgement of `validate` and `serve`."""
+    """Return the reasons why a starter configuration is not served, as `validate` and `serve` would report them."""
     from qsctl.config.load import judge_files
     from qsctl.config.problems import unsupported
 

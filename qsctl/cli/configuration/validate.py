@@ -1,6 +1,6 @@
-"""`qsctl validate FILE…`: everything that is wrong with configuration files, in one run, and what would be served.
+"""`qsctl validate FILE…`: all problems of configuration files in one run, and whether the service can be served.
 
-Decides: what is judged beside validity. A file may be valid and need what this version or its DDS library lacks:
+Decides what is checked beyond validity. A valid file may require features that this version or its DDS library lacks:
 `qsctl serve` refuses it with the same words, and the exit status is 1.
 """
 
@@ -48,7 +48,7 @@ _STYLES: Mapping[str, Literal["bad", "plain", "faint"]] = {
 
 @dataclass(frozen=True)
 class Validation(Result):
-    """The problems of the files, in their order."""
+    """The problems of files, in the order of the files."""
 
     valid: bool
     served: bool
@@ -77,7 +77,7 @@ class Validation(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """1 where a file has an error, or a service that `qsctl serve` would refuse; 4 where files are missing."""
+        """Return NO for errors or if `qsctl serve` would refuse the service, NOT_FOUND for missing files, else DONE."""
         return ExitStatus.NO if self.valid and not self.served else self.status
 
     def document(self) -> Plain:
@@ -90,7 +90,7 @@ class Validation(Result):
         return self.problems
 
     def blocks(self) -> Sequence[Block]:
-        """Return the problems as a compiler prints them, the worst first, then a line that sums up."""
+        """Return the problems in a compiler's format, the worst first, then a summary line."""
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
         files = counted(self.file_count, "file")
         counts = f"{counted(self.error_count, 'error')}, {counted(self.warning_count, 'warning')}"

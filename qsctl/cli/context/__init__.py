@@ -1,1 +1,1 @@
-"""Named services: one file of the user's has their locations, and one of them is in use."""
+"""Named services and brokers (contexts) in a file of the user, one of which is in use by default."""

@@ -32,7 +32,7 @@ class SecretKind(StrEnum):
 
 @dataclass(frozen=True)
 class ContextList(ListResult):
-    """Every context."""
+    """All contexts."""
 
     contexts: tuple[Context, ...]
     in_use: str
@@ -65,7 +65,7 @@ class ContextList(ListResult):
         ]
 
     def blocks(self) -> list[TableBlock]:
-        """Return a table; a star marks the one in use."""
+        """Return a table, with a star at the context in use."""
         rows = [{**row, "mark": "*" if row["in_use"] else ""} for row in self.rows()]
         columns = [Column("mark", ""), Column("name", "Context"), Column("service", "Service")]
         rest = [Column("state_dir", "State directory"), Column("target", "Target"), Column("timeout", "Timeout")]
@@ -183,7 +183,7 @@ def remove(name: NameArgument) -> Done:
 
 
 def _checked_key_file(key_file: Path, service: str) -> str:
-    """Return the absolute path of a key file that can be used.
+    """Return the absolute path of a key file, after checking that it can be used.
 
     Raises:
         UsageError: the service is an embedded one, which requires no signature.
@@ -202,10 +202,10 @@ def _checked_key_file(key_file: Path, service: str) -> str:
 
 
 def _checked_broker(address: str, username: str | None, certificates: Path | None) -> dict[str, str]:
-    """Return what a context keeps of a broker, besides its secret.
+    """Return the settings of a broker in a context, except its secret.
 
     Raises:
-        UsageError: the address is none, or the user name cannot be one.
+        UsageError: the address or the user name is not valid.
     """
     found = {"broker": str(parse_address(address))}
     if username:
@@ -219,7 +219,7 @@ def _secret(kind: SecretKind, username: str | None) -> Secret:
     """Read a password or a token: hidden on a terminal, else the first line of standard input.
 
     Raises:
-        UsageError: there is none, or it cannot be one.
+        UsageError: it is empty or not valid.
     """
     if kind is SecretKind.PASSWORD and not username:
         raise UsageError("a password is of a user", remedy="Give --broker-username, too.")
@@ -235,7 +235,7 @@ def _secret(kind: SecretKind, username: str | None) -> Secret:
 
 
 def _checked_location(service: str) -> str:
-    """Return a location in a form that is the same in every directory.
+    """Return a location with absolute paths, so that it is the same in every directory.
 
     Raises:
         UsageError: it is not a location.

@@ -1,9 +1,10 @@
-"""The user's configuration file: contexts by name, and which is in use.
+"""The user's configuration file: contexts by name, and the name of the one in use.
 
-Decides: where it is (XDG base directories), its permitted content, and how it is written: atomically, for its owner
-alone. A context is a set of options of a service; where the command line and the environment leave one out, that of the
-context in use counts. It may name a broker, too, which counts where a command names the context with --broker: its
-address, and the user name. A password or a token is used only while the owner alone may read the file.
+Decides its place (XDG base directories), its permitted content, and how it is written: atomically, readable by its
+owner alone. A context is a set of options of a service; for an option that neither the command line nor the environment
+gives, the value of the context in use applies. A context may also have a broker's address and credentials, which apply
+if a command names the context with --broker. A password or a token is used only while the owner alone may read the
+file.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from qsctl.broker.access import Secret
 from qsctl.errors import InvalidInput, NotFound, Refused
 
 OPTIONS: Final = ("service", "state_dir", "timeout", "target", "key_file")
-"""The options that a context has, under the names that they have on the command line, with underscores."""
+"""The options of a service that a context may have, by their names on the command line with underscores."""
 
 BROKER: Final = ("broker", "broker_username", "broker_ca_file")
-"""Settings of a broker in a context that may be shown."""
+"""Settings of a broker in a context that may be printed."""
 SECRETS: Final = ("broker_password", "broker_token")
-"""Settings of a broker in a context that are never shown."""
+"""Settings of a broker in a context that are never printed."""
 
 _IN_USE: Final = "context"
 _CONTEXTS: Final = "contexts"
@@ -52,10 +53,10 @@ class Contexts:
     by_name: dict[str, Context] = field(default_factory=dict)
 
     def named(self, name: str) -> Context:
-        """Return a context.
+        """Return the context of a name.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no context of that name.
         """
         found = self.by_name.get(name)
         if found is None:
@@ -71,7 +72,7 @@ _BYTES_MAX: Final = 1024 * 1024
 
 
 def configuration_file() -> Path:
-    """Return where the file is: QSCTL_CONFIG, else `qsctl/config.toml` under XDG_CONFIG_HOME, which is ~/.config."""
+    """Return the file's path: QSCTL_CONFIG, else `qsctl/config.toml` in XDG_CONFIG_HOME, by default ~/.config."""
     if given := os.environ.get("QSCTL_CONFIG"):
         return Path(given)
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -79,10 +80,10 @@ def configuration_file() -> Path:
 
 
 def read_contexts() -> Contexts:
-    """Return what the file holds; nothing where there is none.
+    """Return the content of the file; empty if it does not exist.
 
     Raises:
-        InvalidInput: it is not as it must be; names the place, what is there and what is allowed.
+        InvalidInput: the file is not valid; names the place, the found and the allowed values.
     """
     path = configuration_file()
     try:
@@ -105,10 +106,10 @@ def read_contexts() -> Contexts:
 
 @contextmanager
 def changed_contexts() -> Iterator[Contexts]:
-    """Yield what the file holds, and write what has become of it; other commands wait meanwhile.
+    """Yield the content of the file, and write it back with its changes, under a lock for other commands.
 
     Raises:
-        InvalidInput: the file that is there is not as it must be.
+        InvalidInput: the existing file is not valid.
     """
     import filelock
 
@@ -126,10 +127,10 @@ def changed_contexts() -> Iterator[Contexts]:
 
 
 def check_that_secrets_are_kept() -> None:
-    """Refuse to use a password or a token that others may read.
+    """Refuse to use a password or a token that other users may read.
 
     Raises:
-        Refused: the file can be read by others.
+        Refused: other users may read the file.
     """
     path = configuration_file()
     mode = path.stat().st_mode & 0o777
@@ -179,7 +180,7 @@ def _wrong(path: Path, what: str, allowed: str) -> InvalidInput:
 
 
 def _text(contexts: Contexts) -> str:
-    """TOML: its basic strings are those of JSON."""
+    """Return the file's text in TOML, whose basic strings are those of JSON."""
     lines = [f"{_IN_USE} = {json.dumps(contexts.in_use)}"] if contexts.in_use else []
     for context in contexts.by_name.values():
         lines += ["", f"[{_CONTEXTS}.{json.dumps(context.name)}]"]

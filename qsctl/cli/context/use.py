@@ -1,6 +1,6 @@
-"""The context in use, laid under the options of a command.
+"""The context in use, as defaults of a command's options.
 
-Decides: what counts. The command line comes first, then the environment, then the context, then the default.
+Decides the precedence: the command line, then the environment, then the context, then the option's default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qsctl.cli.context.file import Context, read_contexts
 from qsctl.errors import QsctlError
 
 _LINE: Final[ContextVar[typer.Context]] = ContextVar("line")
-"""The command line that was read last."""
+"""The command line that was parsed last."""
 
 _SOURCES: Final = {
     "COMMANDLINE": "named by --service",
@@ -23,13 +23,14 @@ _SOURCES: Final = {
 }
 
 DEFAULT_SERVICE: Final = "the default"
-"""Of `source_of_service`: nothing named the service."""
+"""The value of `source_of_service` if nothing named the service."""
 
 
 def _lay_under(ctx: typer.Context, name: str | None) -> object:
-    """Use the options of a context as defaults; return it, None where none is in use.
+    """Set a context's options as the command's defaults, before its other options are parsed.
 
-    It is called before other options are read, which then find their defaults changed.
+    Returns:
+        The context; None if none is in use.
     """
     _LINE.set(ctx)
     try:
@@ -62,14 +63,14 @@ ContextOption = Annotated[
 
 
 def shown_context(arguments: object, service: object) -> str:
-    """Return the context that a command used, for an error; empty where it did not locate the service."""
+    """Return the context that located the command's service, for an error; empty if none did."""
     if isinstance(arguments, Context) and arguments.options.get("service") == service:
         return str(arguments)
     return ""
 
 
 def source_of_service() -> str:
-    """Return what named the service of the command."""
+    """Return in words whether an option, the environment or the context named the command's service."""
     line = _LINE.get(None)
     source = line.get_parameter_source("service") if line is not None else None
     return _SOURCES.get(source.name if source is not None else "", DEFAULT_SERVICE)

@@ -43,13 +43,13 @@ class Heading:
     """The column of a declared field.
 
     Args:
-        text: the heading; empty: the column has none.
+        text: the heading; an empty one is a column without heading.
         justify: alignment; by default numbers are aligned to the right.
-        short: the heading where the terminal is narrow.
-        rank: the least important columns have the highest; a narrow terminal leaves them out first.
-        shown: returns the cell of a value; by default the value itself is shown.
-        cell: name of the cell, where it is not what `--columns` shows under the field's name: `age` of `age_s`.
-        when: returns whether the table has the column at all, by the field's values.
+        short: the heading on a narrow terminal.
+        rank: the higher, the less important the column; a narrow terminal leaves out the highest ranks first.
+        shown: returns a cell's text for a value; by default the value itself is shown.
+        cell: name of the cell, if `--columns` shows another value under the field's name: `age` of `age_s`.
+        when: returns, from the field's values, whether the table has the column.
     """
 
     text: str
@@ -62,18 +62,18 @@ class Heading:
 
 
 def varied(values: Sequence[object]) -> bool:
-    """Return whether values differ: the `when` of a column that only rows of several things need."""
+    """Return whether values differ: a `when` for columns that distinguish rows of several sources."""
     return len(set(values)) > 1
 
 
 def any_known(values: Sequence[object]) -> bool:
-    """Return whether a value is not None: the `when` of a column whose values may all be unknown."""
+    """Return whether some value is not None: a `when` for columns whose values may all be unknown."""
     return any(each is not None for each in values)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredField:
-    """A field of a declaration; without help it is of the table alone, without a heading never in it."""
+    """A field of a declaration; without help it appears in tables only, without a heading never in tables."""
 
     name: str
     type: Any
@@ -81,7 +81,7 @@ class DeclaredField:
     heading: Heading | None
 
     def column(self, text: str | None = None) -> Column:
-        """Return the column, with another heading where one is given."""
+        """Return the field's column, with another heading if `text` is given."""
         heading = self.heading
         assert heading is not None, "columns are declared with a heading"
         return Column(
@@ -97,7 +97,7 @@ _DECLARED: dict[type, Mapping[str, DeclaredField]] = {}
 
 
 def declared(declaring: type) -> Mapping[str, DeclaredField]:
-    """Return the fields of a class that are annotated with help or a heading, by name, those of its bases first."""
+    """Return the fields of a class that are annotated with help or a heading, by name, inherited ones first."""
     found = _DECLARED.get(declaring)
     if found is None:
         found = _DECLARED[declaring] = {
@@ -107,7 +107,7 @@ def declared(declaring: type) -> Mapping[str, DeclaredField]:
 
 
 def _own_fields(declaring: type) -> Iterator[tuple[str, DeclaredField]]:
-    """Yield what a class itself declares."""
+    """Yield the annotated fields of a class itself, without those of its bases."""
     names = vars(sys.modules[declaring.__module__])
     # Other fields may have types that are imported for type checking alone.
     texts = {
@@ -128,7 +128,7 @@ _DOCUMENTED: dict[type, Mapping[str, str]] = {}
 
 
 def documented(declaring: type) -> Mapping[str, str]:
-    """Return the declared fields that documents have, each with its help."""
+    """Return the help of each declared field that documents contain."""
     found = _DOCUMENTED.get(declaring)
     if found is None:
         found = _DOCUMENTED[declaring] = {name: field.help for name, field in declared(declaring).items() if field.help}
@@ -145,7 +145,7 @@ def row_of(row_type: type, item: object) -> dict[str, Plain]:
 
 
 def read(row_type: type[_RowT], item: object, /, **computed: object) -> _RowT:
-    """Return a row whose fields are computed, or else attributes of an item."""
+    """Return a row whose fields are the `computed` ones, or else the attributes of an item."""
     for name in row_type.__dataclass_fields__:  # type: ignore[attr-defined]
         if name not in computed:
             computed[name] = getattr(item, name)
@@ -167,13 +167,13 @@ def table_of(
 
     Args:
         row_type: class that declares the columns.
-        items: one a line, with the attributes that are declared.
+        items: one per line, with the declared attributes.
         title: of the table.
-        empty: text in place of a table without lines.
-        order: fields that are shown, in this order; by default those with a heading, as they are declared.
+        empty: text shown in place of a table without lines.
+        order: fields to show, in this order; by default those with a heading, as they are declared.
         leave_out: fields that are not shown.
-        headings: by field, headings that depend on the data.
-        keeps_columns: whether no column is left out of a narrow terminal.
+        headings: headings that depend on the data, by field.
+        keeps_columns: whether all columns are kept on a narrow terminal.
     """
     every = declared(row_type)
     columns: list[Column] = []
@@ -195,13 +195,13 @@ def table_of(
 
 
 class DeclaredResult(Result):
-    """Base of results that are one object: the document is of the fields that the subclass declares."""
+    """Base class of results that are one object: the document has the fields that the subclass declares."""
 
     document_help: ClassVar[Mapping[str, str]] = {}
-    """Fields that the document has besides the declared ones, as nested ones, with their help."""
+    """Help of the document's undeclared fields, such as nested ones."""
 
     def __init_subclass__(cls) -> None:
-        """Derive the help of all fields from the declaration."""
+        """Derive the help of all fields from the declarations."""
         super().__init_subclass__()
         cls.row_fields = tuple(documented(cls))
         cls.field_help = {**documented(cls), **cls.document_help}
@@ -212,24 +212,24 @@ class DeclaredResult(Result):
 
 
 class DeclaredRows(Result):
-    """Base of results that are rows: the document is the list of them, and people see a table of them.
+    """Base class of results that are rows: the document is their list, and the table shows them.
 
-    Fields that the subclass itself declares are those that its document has besides; it then defines `document`, as in
+    Fields that the subclass itself declares are added to the document; the subclass then defines `document`, as in
     `{**row_of(States, self), "states": self.rows()}`.
     """
 
     row_type: ClassVar[type]
     items_name: ClassVar[str] = ""
     document_help: ClassVar[Mapping[str, str]] = {}
-    """Fields that the document has besides the declared ones, as nested ones, with their help."""
+    """Help of the document's undeclared fields, such as nested ones."""
 
     def __init_subclass__(cls, *, rows: type | None = None, items: str = "") -> None:
         """Derive the help of all fields from the declarations of the rows and of the result.
 
         Args:
             rows: class that declares the fields of a row; by default that of the base class.
-            items: attribute with an object for each row, by default that of the base class; where none is named, the
-                subclass defines `items`.
+            items: name of the attribute with an object for each row; by default that of the base class. If neither is
+            given, the subclass defines `items`.
         """
         super().__init_subclass__()
         assert not items or any(items in get_annotations(base) for base in cls.__mro__), f"{items} is an attribute"
@@ -249,7 +249,7 @@ class DeclaredRows(Result):
         return [row_of(self.row_type, each) for each in self.items()]
 
     def document(self) -> Plain:
-        """Return a list with one object a row."""
+        """Return a list with one object per row."""
         return self.rows()
 
     def table(self) -> TableBlock:

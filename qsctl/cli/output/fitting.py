@@ -1,9 +1,9 @@
 """The fitting of a table that is wider than the terminal, without breaking a name.
 
-Decides: what is shortened, and in which order. First the room between columns, then the figures: `1234567` becomes
-`1.23M`, and headings become short ones. Then long names lose their middle, where they still differ, and texts of
-several words are folded. At last whole columns are left out, those of the highest `rank` first; the first column never
-is.
+Decides what is shortened, and in which order. First the space between columns, then figures (`1234567` becomes `1.23M`)
+and headings, which become short ones. Then long names lose their middle, unless they would become equal, and texts of
+several words are folded. At last whole columns are left out, those of the highest `rank` first, but never the first
+column.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rich.cells import cell_len
 from qsctl.cli.output.results import Column, Plain
 
 _LEAST_PROSE: Final = 16
-"""Characters that a text of several words has at least before columns are left out for it."""
+"""Least width of a text of several words; below it, columns are left out instead."""
 
 NAME_MAX: Final = 32
-"""Characters of a name where the table does not fit otherwise."""
+"""Width that long names are cut to, if the table does not fit otherwise."""
 
 _SUFFIXES: Final = ("", "k", "M", "G", "T", "P", "E")
 
 
 def short_figure(value: Plain, text: str) -> str:
-    """Return a figure in at most five characters and a sign, to three digits; what is none as its own `text`."""
+    """Return a figure to three digits, in at most five characters and a sign; `text` if the value is not a figure."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return text
     size = abs(value)
@@ -42,7 +42,7 @@ def short_figure(value: Plain, text: str) -> str:
 
 
 def middle_cut(name: str, width: int) -> str:
-    """Return a name in at most `width` characters, its middle left out: ends differ more often, and identify it."""
+    """Return a name in at most `width` characters, without its middle, since names differ more often in their ends."""
     if cell_len(name) <= width:
         return name
     head = name[: (width - 1) // 2]
@@ -52,7 +52,7 @@ def middle_cut(name: str, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its value, and the text that it has where there is room."""
+    """A cell: its value, and its full text."""
 
     value: Plain
     text: str
@@ -60,7 +60,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A table that fits: its lines, heading first, and the headings of the columns that are left out."""
+    """A table that fits: its heading, its lines, and the headings of the columns that were left out."""
 
     heading: str
     rule_width: int
@@ -69,13 +69,13 @@ class Fitted:
 
 
 def fitted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, *, keep: bool) -> Fitted | None:
-    """Return the table in at most `width` characters a line; None where its names alone are wider.
+    """Return the table in at most `width` characters a line; None if its names alone are wider.
 
     Args:
         columns: at least one.
-        rows: the cells, one a column; at least one row.
-        width: of the terminal.
-        keep: whether every column was asked for, so that none may be left out.
+        rows: the cells, one per column; at least one row.
+        width: of the terminal, in characters.
+        keep: whether the user asked for these columns, so that none may be left out.
     """
     for gap, is_short in ((3, False), (2, False), (2, True), (1, True)):
         table = _Sized(columns, rows, is_short=is_short)
@@ -97,7 +97,7 @@ def fitted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int
 
 
 class _Sized:
-    """The texts of a table and how wide its columns are."""
+    """The cell texts of a table, and the widths of its columns."""
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, is_short: bool) -> None:
         self._columns = columns
@@ -118,10 +118,10 @@ class _Sized:
             for at, column in enumerate(columns)
             if at and column.justify == "left" and any(" " in row[at].strip() for row in self._rows)
         }
-        """Columns of texts with several words; names have one, and the first column is of names."""
+        """Indexes of columns with texts of several words; the first column, which has names, is never one."""
 
     def with_short_names(self) -> _Sized:
-        """Return the same table with long names cut in the middle; a column whose names would be alike stays."""
+        """Return the table with long names cut in the middle, except in columns whose names would become equal."""
         rows = [list(row) for row in self._rows]
         for at, column in enumerate(self._columns):
             if column.justify == "left" and at not in self.prose and self.widths[at] > NAME_MAX:
@@ -133,11 +133,11 @@ class _Sized:
         return _Sized(self._columns, [[Cell(None, text) for text in row] for row in rows], is_short=True)
 
     def total(self, shown: Sequence[int], gap: int) -> int:
-        """Return how wide some of the columns are together."""
+        """Return the total width of some columns, with `gap` characters between them."""
         return sum(self.widths[at] for at in shown) + gap * max(0, len(shown) - 1)
 
     def shared(self, room: int, prose: Sequence[int]) -> dict[int, int]:
-        """Share room among columns to be folded: the narrow ones have what they need, the others the same each."""
+        """Divide `room` characters among folded columns: narrow ones get their width, the others equal parts."""
         widths: dict[int, int] = {}
         for left, at in zip(range(len(prose), 0, -1), sorted(prose, key=lambda at: self.widths[at]), strict=True):
             widths[at] = min(self.widths[at], room // left)
@@ -145,7 +145,7 @@ class _Sized:
         return widths
 
     def laid_out(self, shown: Sequence[int], gap: int, folded: dict[int, int]) -> Fitted:
-        """Return the lines with some of the columns, texts folded to the widths that are given for them."""
+        """Return the lines of some columns, with texts folded to the widths given for them."""
         widths = [folded.get(at, self.widths[at]) for at in shown]
         between = " " * gap
 

@@ -1,8 +1,8 @@
-"""Repeated results: in place on a terminal, a document a line elsewhere.
+"""Repeated results of `--watch`: drawn in place on a terminal, one document each elsewhere.
 
-Decides: the separation of looks in each format. On a terminal a table is drawn over the last one. In a pipe each is one
-line of JSON with its time, whether that or a table was asked for; JSON lines and CSV have the time in each row, YAML
-begins a document.
+Decides how frames are separated in each format. On a terminal a table is drawn over the previous one. In a pipe each
+frame is one line of JSON with its instant, also if a table was asked for; JSON lines and CSV have the instant in each
+row, YAML begins a document.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CLEAR_BELOW: Final = "\x1b[J"
 
 @dataclass(frozen=True)
 class Frame(Result):
-    """A result as it was at an instant; where `error` is given, nothing newer could be seen."""
+    """A result at an instant; if `error` is set, it is an earlier result, since reading a newer one failed."""
 
     result: Result
     at_ns: int
@@ -45,11 +45,11 @@ class Frame(Result):
     field_help: ClassVar[Mapping[str, str]] = {}
 
     def document(self) -> Plain:
-        """Return the result's document with the time."""
+        """Return the instant and the result's document."""
         return {"at": self.at, "rows": self.result.document()}
 
     def rows(self) -> Sequence[Row]:
-        """Return the result's rows, each with the time in front."""
+        """Return the result's rows, each with the instant as its first field."""
         return [{"at": self.at, **row} for row in self.result.rows()]
 
     def blocks(self) -> Sequence[Block]:
@@ -58,17 +58,17 @@ class Frame(Result):
 
     @property
     def at(self) -> str:
-        """The instant, in UTC, to the millisecond."""
+        """Return the instant in UTC, to the millisecond."""
         instant = datetime.fromtimestamp(self.at_ns / 1e9, UTC)
         return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class FramePrinter:
-    """Prints frames.
+    """A printer of frames.
 
     Args:
-        output: the format of all of them.
-        view: how their results are shown.
+        output: the format of all frames.
+        view: the fields, order and form of their results.
     """
 
     def __init__(self, output: OutputFormat, view: View) -> None:
@@ -109,7 +109,7 @@ class FramePrinter:
         self._csv_names = names
 
     def _draw(self, frame: Frame) -> None:
-        """Draw over the last frame, cut where the terminal ends: what scrolls away could not be drawn over."""
+        """Draw a frame over the previous one, cut to the terminal's height, so that no line scrolls away."""
         real = sys.stdout
         height = shutil.get_terminal_size().lines
         sys.stdout = captured = _Captured(real.encoding)
@@ -127,7 +127,7 @@ class FramePrinter:
 
 
 class _Captured(io.StringIO):
-    """A substitute for the terminal while a table is made for it."""
+    """A buffer that replaces the terminal while a table is rendered for it."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()
@@ -135,16 +135,16 @@ class _Captured(io.StringIO):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """That of the terminal."""
+        """Return the terminal's encoding."""
         return self._encoding
 
     def isatty(self) -> bool:
-        """Return True: the table is made as for the terminal."""
+        """Return True, so that the table is rendered as for the terminal."""
         return True
 
 
 def _plain(value: Plain) -> object:
-    """Return lists in place of other sequences, which JSON's writer does not know."""
+    """Return a value with lists in place of other sequences, which the JSON encoder does not accept."""
     if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence):

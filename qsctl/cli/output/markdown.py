@@ -1,4 +1,4 @@
-"""Pages of Markdown for people: laid out on a terminal, a page at a time; in a pipe the text as it was written."""
+"""Pages of Markdown: rendered on a terminal, a page at a time; unchanged in a pipe."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDEST: Final = 110
-"""Lines of prose are not read beyond this width."""
+"""The width that prose is limited to, for readability."""
 
 
 def show_markdown(out: Console, text: str) -> None:
-    """Print a page; one that is longer than the terminal goes through the pager that `PAGER` names."""
+    """Print a page; on a terminal, one longer than the screen is shown by the pager that `PAGER` names."""
     if not out.is_terminal:
         out.file.write(text)
         return
@@ -34,7 +34,7 @@ def show_markdown(out: Console, text: str) -> None:
 
 
 def with_commands_for_links(text: str) -> str:
-    """Return the page with a link to another page as the command that shows it, and a picture as its description."""
+    """Return the page with commands in place of links to other pages, and descriptions in place of pictures."""
     text = re.sub(r"!\[([^]]*)\]\([^)]*\)", r"*\1*", text)
     text = re.sub(r"\[`?qsctl help [a-z-]+`?\]\(([a-z-]+)\.md(?:#[^)]*)?\)", r"`qsctl help \1`", text)
     return re.sub(r"\[([^]]+)\]\(([a-z-]+)\.md(?:#[^)]*)?\)", r"\1 (`qsctl help \2`)", text)

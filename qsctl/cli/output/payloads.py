@@ -1,4 +1,4 @@
-"""A sample's content for people and scripts: JSON by its type, text where it is text, base64 where it is not."""
+"""The content of a sample as JSON by its type, else as text, else as base64."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT: Final = "text"
 BASE64: Final = "base64"
 JSON: Final = "json"
 SHOWN_CHARACTERS: Final = 60
-"""The most of a content that a table cell shows."""
+"""Largest number of a content's characters that a table cell shows."""
 
 PayloadField: TypeAlias = Annotated[
     Any, "the sample's content; with --types an object by the queue's type", Heading("Content")
@@ -40,27 +40,27 @@ TypesOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ContentReader:
-    """A reader of contents: by a type where one is given, otherwise unchanged."""
+    """A reader of contents: by a type if one is given, otherwise unchanged."""
 
     types: TypeLibrary | None = None
     type_name: str = ""
     origins: Mapping[str, str] | None = None
-    """In a dead-letter queue: the type of each queue that its samples come from, `<topic>@<subscriber>`."""
+    """The types of the queues that dead letters come from, by `<topic>@<subscriber>`; None if no types were given."""
 
     def for_origin(self, queue: str) -> ContentReader:
-        """Return how a sample is read that was in this queue before; as it is, where that queue's type is not known."""
+        """Return the reader for dead letters of this queue; it leaves contents unchanged if their type is unknown."""
         if self.types is None or self.origins is None:
             return self
         type_name = self.origins.get(queue, "")
         return ContentReader(self.types, type_name) if type_name in self.types else ContentReader()
 
     def read(self, payload: bytes | None) -> tuple[Plain, str | None]:
-        """Return the content and its encoding; both None where it was not read from disk.
+        """Return the content and its encoding; both None if it was not read from disk.
 
-        A content that is not of the type is shown as it is, with its encoding.
+        A content that does not match the type is returned unchanged, with its encoding.
 
         Raises:
-            NotFound: the types do not hold the queue's.
+            NotFound: the type definitions do not contain the queue's type.
             Unavailable: the DDS library, which does the conversion, is missing.
         """
         if payload is None:
@@ -75,7 +75,7 @@ class ContentReader:
 
 
 def shown(content: Plain, encoding: str | None) -> str:
-    """Return a table cell: one line, cut where it is long."""
+    """Return the text of a table cell: one line, cut if it is long."""
     if encoding is None:
         return "(on disk)"
     if encoding == JSON:

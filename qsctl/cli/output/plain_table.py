@@ -1,6 +1,7 @@
-"""A table as lines of text, laid out as rich does it where nothing needs folding.
+"""A table as lines of text, formatted as rich does if nothing needs folding.
 
-Decides: which tables are laid out here. Rich needs half a millisecond a row; a queue may hold millions of samples.
+Decides which tables are formatted here rather than by rich, which needs half a millisecond a row: a queue may hold
+millions of samples.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _BETWEEN: Final = "   "
 
 
 class ColumnLayout:
-    """The columns' widths, which do not shrink from one share of the rows to the next.
+    """The widths of columns, which never shrink from one part of a table's rows to the next.
 
     Args:
         columns: at least one.
@@ -28,13 +29,13 @@ class ColumnLayout:
         self._rule = rule
         self._widths = [len(column.heading) for column in columns]
         self.has_heading = False
-        """Whether the heading has been given out."""
+        """Whether the heading has been returned."""
 
     def lines(self, rows: Sequence[Sequence[str]]) -> Iterator[str] | None:
-        """Return a line for each row; before the first share the heading and a rule. None where rich must fold.
+        """Return a line for each row, at the first call below a heading; None if a row needs folding by rich.
 
         Args:
-            rows: the cells as texts, one a column.
+            rows: the cells as texts, one per column.
         """
         from rich.cells import cell_len
 

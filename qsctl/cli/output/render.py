@@ -1,8 +1,8 @@
-"""The only place that prints: results on standard output, errors and notes on standard error.
+"""The only module that prints: results on standard output, errors and notes on standard error.
 
-No colour where it is not seen: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`. Where the encoding is not
-UTF-8, each format escapes other characters in its own way, so that the output is still JSON, YAML or XML. Results that
-are printed a part at a time are in `streaming`.
+Colours are used on terminals only, and not with `NO_COLOR` or `TERM=dumb`. If the encoding is not UTF-8, each format
+escapes other characters in its own way, so that the output is still JSON, YAML or XML. Results that are printed in
+parts are in `streaming`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _PASTED: Final = re.compile(r"(^|[\s`'\"(:=])(qsctl |~?\.{0,2}/[^\s/])")
 """The beginning of a text that a user may paste: a command, or a path."""
 
 _PIPE_WIDTH = 100_000
-"""A table in a pipe is never folded: `grep` and `awk` read it."""
+"""The width of a table in a pipe: it is never folded, since `grep` and `awk` read it."""
 
 
 def console(stream: TextIO) -> Console:
-    """Return a rich console for people on this stream."""
+    """Return a rich console that writes to a stream, with colours only if it is a terminal."""
     from rich.console import Console
 
     return Console(
@@ -66,7 +66,7 @@ def show(result: Result, output: OutputFormat, view: View = AS_IT_IS) -> None:
     """Print a result on standard output.
 
     Raises:
-        UsageError: the view names a field that it does not have, or its template cannot be filled in.
+        UsageError: the view names a field that the result does not have, or its template cannot be filled in.
     """
     result = viewed(result, view)
     if view.template:
@@ -101,14 +101,14 @@ def is_unicode() -> bool:
 
 
 def show_lines_of_json(rows: Sequence[Row]) -> None:
-    """Print each document on a line."""
+    """Print each row as one line of JSON."""
     is_ascii = not is_unicode()
     for row in rows:
         print(shown_json(json.dumps(row, ensure_ascii=is_ascii)))
 
 
 def show_template(rows: Sequence[Row], template: str) -> None:
-    """Print a line of a template for each row. A file gets the data, a terminal what it may be given."""
+    """Print a line of a template for each row; on a terminal control characters are escaped."""
     from qsctl.cli.output.template import line_maker
 
     line = line_maker(template)
@@ -118,7 +118,7 @@ def show_template(rows: Sequence[Row], template: str) -> None:
 
 
 def show_yaml(document: Plain) -> None:
-    """One document. Lists one after the other are one list."""
+    """Print a document as YAML; lists printed one after the other form one list."""
     import yaml
 
     listed = _listed(document)
@@ -128,14 +128,14 @@ def show_yaml(document: Plain) -> None:
 
 
 def show_format_help(result_type: type[Result]) -> None:
-    """Print the fields of a command's output."""
+    """Print the documented fields of a command's result."""
     width = max((len(name) for name in result_type.field_help), default=0)
     for name, meaning in result_type.field_help.items():
         print(f"{name:<{width}}  {meaning}")
 
 
 def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> None:
-    """Print an error on standard error: one message, then what to do; as JSON where the output is JSON."""
+    """Print an error on standard error: the message, then the remedy; as JSON if the output is JSON."""
     if output in {OutputFormat.JSON, OutputFormat.JSONL}:
         document = {
             "error": {
@@ -161,7 +161,7 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
 
 
 def note(text: str) -> None:
-    """Print something beside the result, on standard error; a program that called receives it instead."""
+    """Print a note on standard error; a calling program receives it instead."""
     if (program := program_caller()) is not None:
         program.on_note(shown(text))
         return
@@ -169,7 +169,7 @@ def note(text: str) -> None:
 
 
 def _show_text(out: Console, text: str, style: str = "") -> None:
-    """Lines for people. One with a command or a path is not folded: it would be pasted with a line end in it."""
+    """Print lines of text; a line with a command or a path is not folded, so that it can be copied."""
     for line in text.split("\n"):
         out.print(line, style=style, soft_wrap=True if _PASTED.search(line) else None)
 
@@ -199,23 +199,23 @@ def _show_table(out: Console, block: TableBlock, *, wide: bool) -> None:
 
 
 def layout_of(out: Console, block: TableBlock, *, wide: bool) -> ColumnLayout:
-    """Return the layout of a table that was not printed yet; a wide one is as wide as in a pipe."""
+    """Return the layout of a table of which nothing is printed yet; with `wide`, as wide as in a pipe."""
     return ColumnLayout(block.columns, _PIPE_WIDTH if wide else out.width, rule_of(out))
 
 
 def rule_of(out: Console) -> str:
-    """Return the character that the line below a heading is made of."""
+    """Return the character that the rule below a heading consists of."""
     return "─" if out.encoding.startswith("utf") else "-"
 
 
 def show_rows(out: Console, layout: ColumnLayout, block: TableBlock, *, fits: bool = False) -> None:
-    """Print the rows of a table, below its heading where the layout had no rows yet.
+    """Print rows of a table, the first ones below its heading.
 
     Args:
-        out: where they go.
-        layout: of the table, the same for all its rows.
-        block: the rows.
-        fits: whether these are all rows, and may be made to fit where they are too wide.
+        out: the console to print to.
+        layout: of the table, the same for all parts of its rows.
+        block: the columns and rows.
+        fits: whether these are all rows, so that the table may be fitted to the terminal if it is too wide.
     """
     rows = [[_cell(row.get(column.field)) for column in block.columns] for row in block.rows]
     is_first = not layout.has_heading
@@ -230,12 +230,12 @@ def show_rows(out: Console, layout: ColumnLayout, block: TableBlock, *, fits: bo
 
 
 def _show_line(out: Console, line: str, style: str) -> None:
-    """One line, or more, in a style; rich folds none of them, wherever it sees the end of the terminal."""
+    """Print lines in a style, without folding."""
     out.print(line, style=style, soft_wrap=True)
 
 
 def _show_fitted(out: Console, block: TableBlock, texts: Sequence[Sequence[str]]) -> bool:
-    """Print a table that is wider than the terminal so that it fits, if that can be."""
+    """Print a table that is wider than the terminal so that it fits; return False if that is impossible."""
     from qsctl.cli.output.fitting import Cell, fitted
 
     cells = [
@@ -284,7 +284,7 @@ def _cell(value: Plain) -> str:
 
 
 def _show_json(document: Plain) -> None:
-    """Indented by two. A list goes out one by one: it may be of millions, whose text would fill the memory."""
+    """Print JSON indented by two; a list is printed item by item, as its whole text might fill the memory."""
     if isinstance(document, str) or not isinstance(document, Sequence):
         print(_indented(document))
         return
@@ -294,14 +294,14 @@ def _show_json(document: Plain) -> None:
 
 
 class JsonArray:
-    """A JSON array of values that come one after the other."""
+    """A JSON array that is printed value by value."""
 
     def __init__(self) -> None:
         self._separator = "["
         self._is_over = False
 
     def add(self, values: Sequence[Plain]) -> None:
-        """Print these behind the former."""
+        """Print values after those printed before."""
         for each in values:
             print(self._separator, end="\n  ")
             # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
@@ -309,7 +309,7 @@ class JsonArray:
             self._separator = ","
 
     def end(self) -> None:
-        """Close it, once."""
+        """Print the end of the array, if that is not done yet."""
         if not self._is_over:
             self._is_over = True
             print("[]" if self._separator == "[" else "\n]")
@@ -320,7 +320,7 @@ def _indented(value: Plain) -> str:
 
 
 def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
-    """Print a line for each row, below the names of the fields."""
+    """Print a heading with the fields' names, and a CSV line for each row; nothing without rows."""
     names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return
@@ -333,10 +333,10 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
 
 
 class _CsvLines:
-    """The lines of a CSV writer.
+    """The target of a CSV writer, which ends lines with a line feed.
 
-    The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
-    which every reader reads as the end of a row. So it is given both, and the lines end as the rest of the output.
+    The writer quotes the characters of its own line terminator. With a line feed alone it would leave a carriage return
+    unquoted, which readers interpret as the end of a row. So it is given both, and the carriage return is removed here.
     """
 
     @staticmethod
@@ -345,7 +345,7 @@ class _CsvLines:
 
 
 _FORMULA: Final = frozenset("=+-@\t\r'")
-"""Beginnings of a spreadsheet's formulas; and the apostrophe itself, so that each text can be read back."""
+"""Characters that begin a spreadsheet's formula; and the apostrophe that escapes them."""
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
@@ -369,7 +369,7 @@ def _csv_cell_shown(value: Plain) -> str | int | float:
 
 
 def _listed(value: Plain) -> object:
-    """Plain lists and dicts: YAML's safe dumper knows no tuples and no other mappings."""
+    """Return a value as plain lists and dicts: YAML's safe dumper does not accept tuples and other mappings."""
     if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence):

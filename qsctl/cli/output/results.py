@@ -1,7 +1,7 @@
-"""The result of a command: data with stable names, and its presentation for people.
+"""The result of a command: data with stable names, and its presentation as a table.
 
-A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` print, `rows()` what `-o csv` and
-`-o jsonl` print, `blocks()` what `-o table` shows. Nothing here prints.
+A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` print, `rows()` what `-o csv` and `-o
+jsonl` print, `blocks()` what `-o table` shows. Nothing here prints.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _Item = TypeVar("_Item")
 
 
 class LazyRows(Sequence[Row], Generic[_Item]):
-    """Rows that are made when they are read, and not kept: there may be millions.
+    """Rows that are made when they are read, and not stored, since there may be millions.
 
     Args:
-        items: what they are about.
-        names: the fields that each of them has.
-        make: gives the row of an item.
+        items: the objects to make rows of.
+        names: the fields of every row.
+        make: returns the row of an item.
     """
 
     def __init__(self, items: Sequence[_Item], names: Sequence[str], make: Callable[[_Item], Row]) -> None:
@@ -50,7 +50,7 @@ class LazyRows(Sequence[Row], Generic[_Item]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Row]: ...
     def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        """One row, or some of them, as lazy as these."""
+        """Return one row, or a lazy slice of them."""
         if isinstance(index, slice):
             return LazyRows(self._items[index], self.names, self._make)
         return self._make(self._items[index])
@@ -58,10 +58,10 @@ class LazyRows(Sequence[Row], Generic[_Item]):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: the row's field, its heading, and which way it leans.
+    """A column of a table: the row's field, its heading, and its alignment.
 
-    Where a terminal is too narrow for the table, the heading is the `short` one, and columns are left out: those of the
-    highest `rank` first, the last of them first.
+    On a terminal that is too narrow for the table, the heading is the `short` one, and columns are left out: those of
+    the highest `rank` first, of equal ones the last first.
     """
 
     field: str
@@ -73,9 +73,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table for people. Cells are the rows' fields: None is an empty cell.
+    """A table for display. Its cells are the rows' fields; None is an empty cell.
 
-    Where `keeps_columns` holds, no column is left out for want of room: each of them was asked for.
+    With `keeps_columns` no column is left out on a narrow terminal, since the user asked for each of them.
     """
 
     columns: Sequence[Column]
@@ -87,7 +87,7 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Lines for people; `style` is `plain`, `good`, `bad` or `faint`."""
+    """Lines of text for display; `style` is `plain`, `good`, `bad` or `faint`."""
 
     text: str
     style: Literal["plain", "good", "bad", "faint"] = "plain"
@@ -95,7 +95,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class LinesBlock:
-    """Lines that are made as they are printed, and never folded: scripts read them, and there may be millions."""
+    """Lines that are made as they are printed and never folded: for scripts, possibly millions."""
 
     lines: Iterable[str]
 
@@ -111,7 +111,7 @@ Block: TypeAlias = TableBlock | TextBlock | LinesBlock | MarkdownBlock
 
 
 def plain(value: object) -> Plain:
-    """Return data as JSON knows it: enums by value, octets as hexadecimal, paths as text, dataclasses as objects."""
+    """Return a value as JSON data: enums by value, octets in hexadecimal, paths as text, dataclasses as objects."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
@@ -132,7 +132,7 @@ def plain(value: object) -> Plain:
 
 
 def fields_of(item: object, *names: str) -> dict[str, Plain]:
-    """Return attributes of an object as data, by their own names; without names all fields of a dataclass or struct."""
+    """Return attributes of an object as JSON data by name; without names all fields of a dataclass or struct."""
     if names:
         return {name: plain(getattr(item, name)) for name in names}
     found = plain(item)
@@ -141,35 +141,35 @@ def fields_of(item: object, *names: str) -> dict[str, Plain]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless it is one."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
 class Result:
-    """Base of every result. Subclasses are frozen dataclasses whose fields are the document.
+    """Base class of every result. Subclasses are frozen dataclasses whose fields are the document.
 
-    `field_help` names each field of a row with its meaning and unit: `--format-help` prints it.
+    `field_help` has the meaning and unit of each field of a row: `--format-help` prints it.
     """
 
     field_help: ClassVar[Mapping[str, str]] = {}
 
     row_fields: ClassVar[tuple[str, ...]] = ()
-    """The fields of every row, where they are always the same: others are then refused before anything is done.
+    """The fields of every row, if they are always the same: unknown ones are then refused before anything is done.
 
-    A command that changes something has a result that names them.
+    Results of commands that change something define it.
     """
 
     @property
     def exit_status(self) -> IntEnum:
-        """The exit status of the command once the result is printed: an `ExitStatus`, but for `qsctl check`."""
+        """Return the command's exit status once the result is printed: an `ExitStatus`, except for `qsctl check`."""
         return ExitStatus.DONE
 
     def document(self) -> Plain:
-        """One value for `-o json` and `-o yaml`."""
+        """Return the document for `-o json` and `-o yaml`."""
         return plain(self)
 
     def rows(self) -> Sequence[Row]:
-        """One flat mapping a line for `-o csv` and `-o jsonl`."""
+        """Return one flat mapping per line for `-o csv` and `-o jsonl`."""
         document = self.document()
         if isinstance(document, Mapping):
             return [document]
@@ -178,7 +178,7 @@ class Result:
         return [{"value": document}]
 
     def xml(self) -> str:
-        """Return a document for `-o xml`, where the result is one.
+        """Return the document for `-o xml`, if the result has one.
 
         Raises:
             UsageError: this command's result has no XML.
@@ -186,46 +186,43 @@ class Result:
         raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def prometheus(self) -> str:
-        """Return the metrics for `-o prometheus`, where the result has some.
+        """Return the metrics for `-o prometheus`, if the result has any.
 
         Raises:
-            UsageError: this command's result has none.
+            UsageError: this command's result has no metrics.
         """
         raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def blocks(self) -> Sequence[Block]:
-        """Return what a person sees, in order."""
+        """Return the tables and texts for `-o table`, in order."""
         rows = self.rows()
         names = list(dict.fromkeys(name for row in rows for name in row))
         return [TableBlock([Column(name, name.replace("_", " ")) for name in names], rows)]
 
 
 class ListResult(Result):
-    """Base of results whose document is a list of their rows."""
+    """Base class of results whose document is the list of their rows."""
 
     @abstractmethod
     def rows(self) -> Sequence[Row]:
-        """One flat mapping a line, and one object of the list."""
+        """Return one flat mapping per line, which is also one object of the list."""
 
     def document(self) -> Plain:
-        """Return a list with one object a row."""
+        """Return a list with one object per row."""
         return self.rows()
 
 
 class PartialResult(ListResult):
-    """A part of what a command yields one after the other and what is printed as one: lists whose rows are appended.
-
-    A person sees one table.
-    """
+    """One of several results that a command yields and that are printed as one list and one table."""
 
     @property
     def is_last(self) -> bool:
-        """Return whether it is known that nothing follows: what is printed is then complete with it."""
+        """Return whether no part follows, so that the printed document is complete with this one."""
         return False
 
     @abstractmethod
     def table(self) -> TableBlock:
-        """Return what a person sees of this part."""
+        """Return this part's rows as a table."""
 
     def blocks(self) -> Sequence[Block]:
         """Return the table alone."""
@@ -234,7 +231,7 @@ class PartialResult(ListResult):
 
 @dataclass(frozen=True)
 class Done(Result):
-    """Something was done; the text is all of it."""
+    """The confirmation of a completed action, in one sentence."""
 
     message: str
 
@@ -242,5 +239,5 @@ class Done(Result):
     row_fields: ClassVar[tuple[str, ...]] = ("message",)
 
     def blocks(self) -> Sequence[Block]:
-        """Return the one line."""
+        """Return the sentence."""
         return [TextBlock(self.message)]

@@ -1,8 +1,8 @@
-"""Text as a terminal may be given it: what it would obey is shown as an escape, wherever it comes from.
+"""Text that is safe on a terminal: characters that a terminal interprets are escaped, whatever their source.
 
-Decides: which characters those are. Names, bodies and payloads come from peers and from files. A terminal acts on
-control characters, of both sets, and lays text out by marks of direction, so that a line can read as another; the
-separators of Unicode begin lines that are none.
+Decides which characters those are. Names, bodies and payloads come from peers and from files. A terminal interprets
+control characters (C0 and C1) and marks of text direction, which make a line look like another; Unicode's line and
+paragraph separators look like line ends.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _IN_LINE: Final = re.compile(f"[{_OBEYED}\t\n]")
 
 
 def shown(text: str) -> str:
-    """Return a text of one or more lines, with its escape in Python for each character that a terminal obeys."""
+    """Return a text of one or more lines with the characters that a terminal interprets as Python escapes."""
     return text if text.isprintable() else _IN_TEXT.sub(_escape, text)
 
 
 def shown_in_line(text: str) -> str:
-    """Return the text without line feeds and tabs: a peer's text in a cell must not become a row."""
+    """Return a text as one line, with line feeds and tabs escaped, too, so that it cannot look like a row."""
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def is_obeyed(text: str) -> bool:
-    """Return whether a terminal would obey something in it."""
+    """Return whether a text has characters that a terminal interprets."""
     return not text.isprintable() and _IN_TEXT.search(text) is not None
 
 
 def shown_json(text: str) -> str:
-    """Return JSON of the same meaning in characters that no terminal obeys."""
+    """Return equivalent JSON without characters that a terminal interprets."""
     return text if text.isprintable() else _IN_TEXT.sub(_escape_json, text)
 
 

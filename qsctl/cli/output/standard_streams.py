@@ -1,9 +1,9 @@
-"""The three standard streams of the process, made so that no state of theirs is a crash.
+"""The three standard streams of the process, made so that none of their failures is a crash.
 
-Decides: what a failing standard stream does. Text that the encoding does not know is escaped. A write that fails raises
-one of our errors, with its own exit status, and what is still buffered is dropped, so that the interpreter has nothing
-to complain about as it ends. Standard error fails silently: the exit status still reports what happened. A descriptor
-that was closed is opened again, before a file of the service gets its number.
+Decides the effect of a failing standard stream. Characters that the encoding lacks are escaped. A failed write to
+standard output raises a `QsctlError` with its own exit status, and buffered data are dropped, so that the interpreter
+reports nothing at its exit. Standard error fails silently: the exit status still reports the outcome. A descriptor that
+was closed is opened again, before a file of the service gets its number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Output(io.FileIO):
-    """Standard output, whose write errors are errors of the command."""
+    """Standard output whose failed writes raise a `QsctlError`."""
 
     is_broken = False
 
@@ -29,8 +29,8 @@ class _Output(io.FileIO):
         """Write octets, as `io.RawIOBase` does.
 
         Raises:
-            OutputClosed: nothing reads the pipe any more.
-            OutputFailed: the system refuses the data.
+            OutputClosed: the reader of the pipe has closed it.
+            OutputFailed: the operating system refuses the data.
         """
         if self.is_broken:
             return memoryview(data).nbytes
@@ -48,10 +48,10 @@ class _Output(io.FileIO):
 
 
 class _Errors(io.FileIO):
-    """Standard error, which is written as far as it can be."""
+    """Standard error, which drops what cannot be written."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write octets as `io.RawIOBase` does; what cannot be written is dropped."""
+        """Write octets as `io.RawIOBase` does; drop those that cannot be written."""
         try:
             return super().write(data)
         except OSError:
@@ -59,7 +59,7 @@ class _Errors(io.FileIO):
 
 
 def prepare_standard_streams() -> None:
-    """Replace `sys.stdin`, `sys.stdout` and `sys.stderr` of a process that has just begun."""
+    """Replace `sys.stdin`, `sys.stdout` and `sys.stderr` at the start of the process."""
     # In this order: the lowest free number is given, so each gets its own. Reading from the first and writing to the
     # second then fails as with a closed descriptor; what goes to the third is dropped.
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):

@@ -1,7 +1,7 @@
-"""Results that a command yields one after the other, printed as they come.
+"""The output of commands that yield several results, printed as they arrive.
 
-Decides: how parts become one document. A JSON array is opened and closed around them, a table keeps its columns. What
-is printed is flushed before the command goes on, which is what `consume` acknowledges by.
+Decides how the parts become one document: a JSON array is opened and closed around them, a table keeps its column
+widths. A result is flushed before the command continues, which is when `consume` acknowledges its samples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Printer:
 
     Args:
         output: the format of all its results.
-        view: how they are shown.
+        view: the fields, order and form of the results.
     """
 
     def __init__(self, output: OutputFormat, view: View = AS_IT_IS) -> None:
@@ -55,11 +55,11 @@ class Printer:
 
     @property
     def is_watching(self) -> bool:
-        """Return whether the same thing is printed again and again, until the person has seen enough."""
+        """Return whether the results are repeated reads (frames), until the user interrupts."""
         return self._frames is not None
 
     def end(self) -> None:
-        """Complete the document; does nothing where it is complete.
+        """Complete the document, unless it is complete.
 
         Raises:
             OutputFailed, OutputClosed: standard output cannot be written.

@@ -1,7 +1,7 @@
 """`-o '{{ field }}'`: a line of text for each row, made by Jinja.
 
-Decides: what a template may do. It sees the fields of one row and Jinja's own filters, and can neither call into this
-program nor change anything; a field that does not exist is an error and no empty text.
+Decides the abilities of a template. It sees the fields of one row and Jinja's own filters, and can neither call into
+this program nor change anything; a field that does not exist is an error, not an empty text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The fields of a result that are shown, their order and form: `--columns`, `--sort`, `--wide`, a template.
 
-Decides: the meaning of a field's name in each format. Fields are those of a result's rows, as `--format-help` lists
-them, whatever their headings in a table are. With columns, JSON and YAML are a list of flat objects, as CSV and JSON
-lines are anyway.
+Decides the meaning of a field's name in each format. Fields are those of a result's rows, as `--format-help` lists
+them, independently of a table's headings. With `--columns`, JSON and YAML are a list of flat objects, as CSV and JSON
+lines always are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The presentation of a result. By default that of the command."""
+    """The presentation of a result; by default the command's own."""
 
     columns: tuple[str, ...] = ()
     sort: tuple[SortKey, ...] = ()
@@ -42,10 +42,10 @@ AS_IT_IS: Final = View()
 
 
 def view_of(columns: str, sort: str, template: str, *, wide: bool) -> View:
-    """Return what the options mean.
+    """Return the view that the values of the options describe.
 
     Raises:
-        UsageError: a list with an empty name, or one that names a field twice.
+        UsageError: a list has an empty name, or names a field twice.
     """
     names = _names(columns, "--columns")
     keys = tuple(SortKey(name.removeprefix("-"), descending=name.startswith("-")) for name in _names(sort, "--sort"))
@@ -53,11 +53,10 @@ def view_of(columns: str, sort: str, template: str, *, wide: bool) -> View:
 
 
 def check_fields(view: View, kind: type[Result]) -> None:
-    """Refuse what cannot be shown, before the command has done anything.
+    """Refuse a view that the result does not support, before the command does anything.
 
     Raises:
-        UsageError: rows that are printed as they come are to be sorted; a result whose rows' fields are known has no
-            such field.
+        UsageError: rows that are printed as they arrive are to be sorted, or the rows do not have a named field.
     """
     if view.sort and issubclass(kind, PartialResult):
         raise UsageError(
@@ -69,10 +68,10 @@ def check_fields(view: View, kind: type[Result]) -> None:
 
 
 def viewed(result: Result, view: View) -> Result:
-    """Return the result as it is to be shown.
+    """Return the result with a view's columns and order.
 
     Raises:
-        UsageError: it has no such field.
+        UsageError: the result does not have a named field.
     """
     if not view.columns and not view.sort:
         return result
@@ -86,12 +85,12 @@ def viewed(result: Result, view: View) -> Result:
 
 
 class _Viewed(Result):
-    """A result with some of its fields, or its rows in another order; its XML and metrics stay as they are.
+    """A result with selected fields or sorted rows; its XML and metrics are unchanged.
 
     Args:
-        result: what the command returned.
+        result: the command's result.
         view: with columns or sort keys.
-        rows: of the result; at least one.
+        rows: the result's rows; at least one.
     """
 
     def __init__(self, result: Result, view: View, rows: Sequence[Row]) -> None:
@@ -104,11 +103,11 @@ class _Viewed(Result):
         self.prometheus = result.prometheus  # type: ignore[method-assign]
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows, with the columns alone."""
+        """Return the rows in their order, with the selected fields."""
         return self._rows
 
     def document(self) -> Plain:
-        """Return a list of the rows; without columns the document itself, sorted where it has an item for each row."""
+        """Return a list of the rows; without `--columns` the result's document, sorted if it has one item per row."""
         if self._view.columns:
             return self._rows
         document = self._result.document()
@@ -117,7 +116,7 @@ class _Viewed(Result):
         )
 
     def blocks(self) -> Sequence[Block]:
-        """One table of the columns; without columns what the command shows, its table sorted."""
+        """Return one table of the selected fields; without `--columns` the result's blocks, with the table sorted."""
         blocks = self._result.blocks()
         tables = [block for block in blocks if isinstance(block, TableBlock)]
         if self._view.columns:
@@ -174,7 +173,7 @@ def _chosen(rows: Sequence[Row], names: Sequence[str]) -> Sequence[Row]:
 
 
 def _column(name: str, tables: Sequence[TableBlock], rows: Sequence[Row]) -> Column:
-    """Return the column that the command itself has for a field, else one with the field's name."""
+    """Return the command's own column for a field, else one with the field's name as heading."""
     for table in tables:
         for column in table.columns:
             if column.field == name:
@@ -188,7 +187,7 @@ def _is_figure(value: Plain) -> bool:
 
 
 def _order(rows: Sequence[Row], keys: Sequence[SortKey]) -> list[int]:
-    """Return the places of rows in their new order: what is missing last, whichever way; equal ones stay."""
+    """Return the indexes of rows in stable sorted order, rows without a value last in either direction."""
     order = list(range(len(rows)))
     for key in reversed(keys):
         values = [row.get(key.field) for row in rows]
@@ -199,7 +198,7 @@ def _order(rows: Sequence[Row], keys: Sequence[SortKey]) -> list[int]:
 
 
 def _by(values: Sequence[Plain]) -> Callable[[int], tuple[int, list[tuple[int, float, str]]]]:
-    """Order figures by size and texts as people do: Q2 before Q10; figures before texts."""
+    """Return a sort key by row index: numbers by size before texts, and texts in natural order (Q2 before Q10)."""
 
     def key(at: int) -> tuple[int, list[tuple[int, float, str]]]:
         value = values[at]
