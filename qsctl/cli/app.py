@@ -97,7 +97,7 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
 
     Args:
         words: the words of the command line to run, if nothing else is needed of the application: if the first is a
-        command, only its module is imported.
+            command, only its module is imported.
     """
     first = words[0] if words else ""
     modules = [module for module, names in COMMAND_MODULES.items() if first in names]

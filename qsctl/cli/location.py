@@ -47,14 +47,13 @@ def open_connection(
 
     Args:
         service: `embedded:`, `embedded:FILE.xml#NAME` with the configuration of a new instance, or `dds:DOMAIN` as in
-        `qsctl.client.dds_location`.
+            `qsctl.client.dds_location`.
         state_dir: directory of the embedded service's state; created if it does not exist.
         timeout: longest wait for another command that uses the same state, or for the service's answer.
         any_configuration: accept a service that is configured otherwise than its file: to stop it, or to change that.
         discard_damaged: discard the unreadable records of an embedded service, and report them.
-        key_file: key that signs the commands for services that require it. An embedded service requires none: whoever
-            may
-        write to its directory may do everything.
+        key_file: key that signs the commands for services that require it. An embedded service requires none: a process
+            that may write to its directory may do everything.
         now: the wall clock of an embedded service, in Unix nanoseconds.
 
     Raises:

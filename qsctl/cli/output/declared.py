@@ -229,7 +229,7 @@ class DeclaredRows(Result):
         Args:
             rows: class that declares the fields of a row; by default that of the base class.
             items: name of the attribute with an object for each row; by default that of the base class. If neither is
-            given, the subclass defines `items`.
+                given, the subclass defines `items`.
         """
         super().__init_subclass__()
         assert not items or any(items in get_annotations(base) for base in cls.__mro__), f"{items} is an attribute"

@@ -81,7 +81,7 @@ class WorldAdministrator:
         service_count: number of services.
         agenda: the clock.
         orders: whether the services replicate their configuration, and so agree on the order of commands: a command is
-        then carried out once, however often it is sent.
+            then carried out once, however often it is sent.
         new_request: returns the identity of a new command.
         send: sends a command to a service.
     """
