@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from qsctl.profiles.listings.columns import CONNECTION_COLUMNS
+from qsctl.profiles.listings._columns import CONNECTION_COLUMNS
 from qsctl.profiles.listings.labels import COUNT
 from qsctl.profiles.listings.model import ClientConnection, ClientQueues
 from qsctl.profiles.ranges import BY_SEMP_V2, SETTINGS

@@ -48,7 +48,7 @@ OPTIONS = frozenset({"stdin", "stdout", "stderr", "cwd", "env", "pass_fds", "tex
 
 PACKAGES = ("core", "config", "storage", "transport", "client", "service", "dumps", "profiles", "cli")
 NOT_IMPORTED = frozenset(
-    {"qsctl.service.recording.recorder", "qsctl.cli.top.recorded", "qsctl.cli.simulation.results.figures"}
+    {"qsctl.service.recording._recorder", "qsctl.cli.top.recorded", "qsctl.cli.simulation.results.figures"}
 )
 """What imports libraries that begin threads when they are imported."""
 

@@ -30,7 +30,7 @@ def eventually(is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> bool
 
 def make_wrappers_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the wrappers of `qsctl.client` wait as long as tests do, but where a test says for how short a time."""
-    from qsctl.client.aio.awaitable import AwaitableWrapper
+    from qsctl.client.aio._awaitable import AwaitableWrapper
     from qsctl.client.session import ClientSession
 
     def patient(timeout_s: float) -> float:

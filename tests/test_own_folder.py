@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.errors import Refused
 from qsctl.own_folder import own_folder
-from qsctl.summary.sweeps.carried import FOLDER_NAME, file_of
+from qsctl.summary.sweeps._carried import FOLDER_NAME, file_of
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import io
 import re
 import subprocess
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from typing import TypeAlias
 import pytest
 from lxml import etree
 
+from qsctl.cli.app import COMMAND_MODULES, module_path
 from qsctl.cli.help.topics import page, topics
 from tests.documents import README
 from tests.reachability import Program, Reach
@@ -116,8 +117,8 @@ PUBLIC = (
 COMMANDS_OF_PROCESSES = (
     "qsctl.sim.ready_kernels",
     "qsctl.__main__",
-    "qsctl.service.recording.recorder",
-    "qsctl.programs.served_process",
+    "qsctl.service.recording._recorder",
+    "qsctl.programs._served_process",
     "qsctl.summary.spark.found_by_name",  # Spark imports it, as the module pyspark_qsctl of an installation
 )
 """Modules that a process is started with."""
@@ -139,7 +140,7 @@ CALLED_FROM_OUTSIDE = {
     "qsctl.summary.spark.data_source": {"QsctlDataSource"},  # a program registers it with its own Spark session
     # pytest finds it by its entry point.
     "qsctl.testing.plugin": {"pytest_configure", "qsctl_service", "qsctl_session_service"},
-    "qsctl.core.selector.build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
+    "qsctl.core.selector._build": {"SelectorBuilder"},  # lark, by the names of the grammar's rules
 }
 STILL_THERE = {
     # The campaigns of `tests/world` count the faults of a run by it.
@@ -270,14 +271,14 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
     """
     edges = {
         "qsctl/cli/app.py",
-        "qsctl/cli/completers.py",
-        "qsctl/client/attempts.py",
-        "qsctl/client/background.py",
+        "qsctl/cli/_completers.py",
+        "qsctl/client/_attempts.py",
+        "qsctl/client/_background.py",
         "qsctl/client/consumer.py",
         "qsctl/config/sample_types/types.py",
-        "qsctl/web/what_if_answerer.py",
+        "qsctl/web/_what_if_answerer.py",
         "qsctl/service/process/daemon.py",
-        "qsctl/testing/running_service.py",
+        "qsctl/testing/_running_service.py",
         "qsctl/transport/dds/boundary.py",
     }
     caught = {
@@ -488,6 +489,43 @@ def test_no_modules_import_each_other() -> None:
                 named.update(name if name in modules else each.module for name in inside)
         sorter.add(module, *((named & modules.keys()) - {module}))
     sorter.prepare()
+
+
+MODULE_NAME = re.compile(r"\bqsctl(?:\.[A-Za-z_]\w*)+")
+IMPORTED_FROM = re.compile(r"^\s*from (qsctl[\w.]*) import (\([^)]*\)|[^\n]*)", re.M)
+
+
+def modules_named_in(path: Path, homes: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules that a file names in full, in an import, a string or a text."""
+    text = text_of(path)
+    for each in MODULE_NAME.finditer(text):
+        module = each.group()
+        while module and module not in homes:
+            module = module.rpartition(".")[0]
+        yield module
+    for package, names in IMPORTED_FROM.findall(text):
+        yield from (f"{package}.{each}" for each in re.findall(r"\w+", names))
+
+
+def test_a_module_that_only_its_package_imports_is_private() -> None:
+    homes = {module_name(path): path for path in MODULES}
+    users: dict[str, set[Path]] = {module: set() for module in homes}
+    pages = [path for path in FILES if path.suffix in {".md", ".pyi", ".yml"} and "tests" not in path.parts]
+    programs = [path for path in SOURCES if not name(path).startswith("tests/")]
+    for path in (*programs, *pages):
+        for module in modules_named_in(path, homes):
+            if module in homes and homes[module] != path:
+                users[module].add(path)
+    for named in COMMAND_MODULES:
+        users[module_path(named)].add(ROOT / "qsctl/cli/app.py")
+    for module, path in homes.items():
+        if path.name in {"__init__.py", "__main__.py"} or path.parent == ROOT / "qsctl":
+            continue
+        is_used_outside = any(not user.is_relative_to(path.parent) for user in users[module])
+        if path.name.startswith("_"):
+            assert not is_used_outside, f"{name(path)} is private, and used by {sorted(map(name, users[module]))}"
+        else:  # without a user it is loaded by a name that is put together, as pages are, or by an entry point
+            assert is_used_outside or not users[module], f"{name(path)} is not private"
 
 
 def test_a_class_name_is_one_class() -> None:

@@ -14,10 +14,10 @@ from typing import Final
 
 import typer
 
+from qsctl.cli._rti_options import in_our_spelling
 from qsctl.cli.options import VersionOption
 from qsctl.cli.output.shown_text import shown
 from qsctl.cli.output.standard_streams import prepare_standard_streams
-from qsctl.cli.rti_options import in_our_spelling
 from qsctl.errors import ExitStatus, OutputClosed, QsctlError
 
 COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {

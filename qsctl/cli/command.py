@@ -23,7 +23,8 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-from qsctl.cli.completers import with_completer
+from qsctl.cli._completers import with_completer
+from qsctl.cli._synonyms import SYNONYMS, options_meant
 from qsctl.cli.context.use import shown_context, source_of_service
 from qsctl.cli.option_groups import command_line_parameters, grouped, is_group
 from qsctl.cli.output import render
@@ -31,7 +32,6 @@ from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
 from qsctl.cli.output.streaming import Printer
 from qsctl.cli.output.view import View, check_fields, view_of
-from qsctl.cli.synonyms import SYNONYMS, options_meant
 from qsctl.distribution import missing
 from qsctl.errors import (
     ExitStatus,

@@ -59,14 +59,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from qsctl.client._retry import Retry
+    from qsctl.client._signals import stopped_by_signals
     from qsctl.client.codec import Codec, JsonCodec, MsgpackCodec, RawOctets
     from qsctl.client.consumer import QueueConsumer, ReceivedSample
     from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
     from qsctl.client.replier import QueueReplier
     from qsctl.client.requester import QueueRequester
-    from qsctl.client.retry import Retry
     from qsctl.client.session import ClientSession
-    from qsctl.client.signals import stopped_by_signals
 
 __getattr__ = exports(
     __name__,
@@ -82,7 +82,7 @@ __getattr__ = exports(
         "QueueRequester": "requester",
         "RawOctets": "codec",
         "ReceivedSample": "consumer",
-        "Retry": "retry",
-        "stopped_by_signals": "signals",
+        "Retry": "_retry",
+        "stopped_by_signals": "_signals",
     },
 )

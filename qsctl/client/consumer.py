@@ -14,11 +14,11 @@ from typing import Final, Generic, TypedDict, Unpack, overload
 
 import msgspec
 
-from qsctl.client.attempts import process_samples
-from qsctl.client.background import working
+from qsctl.client._attempts import process_samples
+from qsctl.client._background import working
+from qsctl.client._deprecation import warn_of_former
+from qsctl.client._retry import ONCE, Retry
 from qsctl.client.codec import Codec, Value, codec_of
-from qsctl.client.deprecation import warn_of_former
-from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from qsctl.client.dds_administrator import Administrator
+from qsctl.client._dds_administrator import Administrator
 from qsctl.client.dds_samples import DdsSamples, LocatedQueue, located_queue
 from qsctl.core.admin.command import Command, GetData
 from qsctl.core.admin.reply import ServiceData

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from qsctl.client._dead_letters import opened
+from qsctl.client._sample_writer import SampleWriter
 from qsctl.client.consumer import QueueConsumer
-from qsctl.client.dead_letters import opened
-from qsctl.client.sample_writer import SampleWriter
 from qsctl.client.session import ClientSession
 from qsctl.core.admin.reply import QueueData
 from qsctl.core.messages import AckResponse, Delivery, QueueName, Write, WriteAcknowledgment

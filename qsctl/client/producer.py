@@ -12,8 +12,8 @@ from typing import Final, Generic, TypeAlias, TypedDict, Unpack, overload
 
 import msgspec
 
+from qsctl.client._retry import Retry
 from qsctl.client.codec import Codec, Value, codec_of
-from qsctl.client.retry import Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
 from qsctl.core.messages import SampleFlag, WriteAcknowledgment

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-from qsctl.client.dds_administrator import Administrator
+from qsctl.client._dds_administrator import Administrator
 from qsctl.config.files.document import BODY_LIMITS, parse_document
 from qsctl.config.problems import ConfigError
 from qsctl.core.admin.command import GetConfiguration

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypedDict, Unpack, overload
 
-from qsctl.client.attempts import process_samples
-from qsctl.client.background import working
+from qsctl.client._attempts import process_samples
+from qsctl.client._background import working
+from qsctl.client._deprecation import warn_of_former
+from qsctl.client._retry import ONCE, Retry
 from qsctl.client.codec import Codec, codec_of
 from qsctl.client.consumer import QueueConsumer, ReceivedSample
-from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
 from qsctl.client.requester import ROOM_TIMEOUT_S, Reply, Request
-from qsctl.client.retry import ONCE, Retry
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper
 from qsctl.core.client.replier import Replier
 from qsctl.core.messages import AckResponse

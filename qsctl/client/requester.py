@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Generic, TypedDict, TypeVar, Unpack, overload
 
+from qsctl.client._deprecation import warn_of_former
 from qsctl.client.codec import Codec, codec_of
 from qsctl.client.consumer import QueueConsumer
-from qsctl.client.deprecation import warn_of_former
 from qsctl.client.producer import QueueProducer
 from qsctl.client.session import ClientSession, Wrapper, new_guid
 from qsctl.core.client.requester import Requester

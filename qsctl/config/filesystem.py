@@ -1,6 +1,6 @@
 """The files of a service's state: their directory and the way they are written [QS 3.3.5, Tables 3.8 and 3.9].
 
-Decides: the values and defaults of `<persistence_settings>/<filesystem>`. `config/build.py` reads them from XML,
+Decides: the values and defaults of `<persistence_settings>/<filesystem>`. `config/_build.py` reads them from XML,
 `storage` obeys them.
 """
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from lxml.etree import _Element
 
+from qsctl.config._build import BuildContext, build_service
+from qsctl.config._reader import ServiceReading
 from qsctl.config.budgets import ServiceLimits
-from qsctl.config.build import BuildContext, build_service
 from qsctl.config.files.document import Document
 from qsctl.config.files.load_order import sources_in_order
 from qsctl.config.files.schema import check_document
@@ -32,7 +33,6 @@ from qsctl.config.problems import (
     unsupported,
 )
 from qsctl.config.qos_libraries.qos import QosLibraries
-from qsctl.config.reader import ServiceReading
 from qsctl.config.rules import service_problems, tree_problems
 from qsctl.config.sample_types.types import TypeLibrary, read_types
 from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.build import BuildContext, ServiceBuilder
+from qsctl.config._build import BuildContext, ServiceBuilder
 from qsctl.config.files.document import BODY_LIMITS, Document, parse_document
 from qsctl.config.files.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.files.schema import check_document

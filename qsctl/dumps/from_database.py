@@ -11,7 +11,7 @@ from qsctl.core.integration.message import (
     MessageType,
     State,
 )
-from qsctl.dumps.flags import listed_bits
+from qsctl.dumps._flags import listed_bits
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import Moment
 

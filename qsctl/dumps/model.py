@@ -54,7 +54,7 @@ class ListedMessage:
     skips_translation: bool | None = None
     retries: int | None = None
     flags: int | None = None
-    """Bits of `qsctl.dumps.flags`."""
+    """Bits of `qsctl.dumps._flags`."""
     entered: Moment | None = None
     """When it got into its state."""
     outbound: Moment | None = None

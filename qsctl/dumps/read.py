@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from qsctl.config.problems import Problem
-from qsctl.dumps.columns import STANDARD, ListingColumns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
-from qsctl.dumps.extended_block import Block
-from qsctl.dumps.fields import is_start, knows, other_name, split, unescaped
+from qsctl.dumps._columns import STANDARD, ListingColumns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
+from qsctl.dumps._extended_block import Block
+from qsctl.dumps._fields import is_start, knows, other_name, split, unescaped
+from qsctl.dumps._rows import find_id, read_row
+from qsctl.dumps._values import Trouble
 from qsctl.dumps.lines import LineError, lines_of
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder, Moment, parse_moment
-from qsctl.dumps.rows import find_id, read_row
-from qsctl.dumps.values import Trouble
 from qsctl.errors import InvalidInput
 from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
 

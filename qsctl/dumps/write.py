@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from qsctl.dumps.extended_block import LONG_NAMES
-from qsctl.dumps.fields import DATA, FIELDS, NAME_WIDTH, escaped, field_line
+from qsctl.dumps._extended_block import LONG_NAMES
+from qsctl.dumps._fields import DATA, FIELDS, NAME_WIDTH, escaped, field_line
 from qsctl.dumps.model import ListedMessage, ListingForm
 from qsctl.dumps.payload_text import payload_text
 from qsctl.dumps.read import NO_DATE

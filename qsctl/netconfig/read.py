@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.problems import Problem, did_you_mean
-from qsctl.netconfig.blocks import process_of, remote_of, thread_of
+from qsctl.netconfig._blocks import process_of, remote_of, thread_of
+from qsctl.netconfig._problems import ProblemList, TooManyProblems
 from qsctl.netconfig.model import NetConfig, NetProcess, NetRemote, NetThread
-from qsctl.netconfig.problems import ProblemList, TooManyProblems
 from qsctl.netconfig.tcl import TclText, TclTrouble, TclWord
 from qsctl.netconfig.text import SiteFileError, read_bytes, text_of
 

@@ -8,7 +8,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from qsctl.cli.output.results import LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock, TextBlock
-from qsctl.programs.optional_library import optional_library
+from qsctl.programs._optional_library import optional_library
 
 if TYPE_CHECKING:
     import pandas

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from qsctl.eventlog.location import Location
-    from qsctl.programs.arguments import PathName
+    from qsctl.programs._arguments import PathName
 
 
 def lake_rows(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.errors import NotFound, UsageError
-from qsctl.programs.arguments import PathName
-from qsctl.programs.optional_library import optional_library
+from qsctl.programs._arguments import PathName
+from qsctl.programs._optional_library import optional_library
 
 if TYPE_CHECKING:
     import duckdb
@@ -228,7 +228,7 @@ def _sweep(folder: Location, confidence: float | None) -> LoadedFolder:
 
 def _run(folder: Location) -> LoadedFolder:
     from qsctl.eventlog.names import DESCRIPTIONS
-    from qsctl.programs.loaded_run import RunTables
+    from qsctl.programs._loaded_run import RunTables
 
     run = RunTables(folder)
     tables = {

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from qsctl.errors import UsageError
-from qsctl.programs.arguments import spark_or_processes
+from qsctl.programs._arguments import spark_or_processes
 from qsctl.programs.called import called
 from qsctl.programs.command_result import CommandResult
 

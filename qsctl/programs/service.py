@@ -18,10 +18,10 @@ from qsctl.cli.caller import ProgramCaller, called_by
 from qsctl.cli.location import open_connection, seconds
 from qsctl.client.administration import Administration
 from qsctl.errors import Damaged, Refused, UsageError
+from qsctl.programs._held_service import HeldService, HeldWaitedService
 from qsctl.programs.called import assignments, called
 from qsctl.programs.command_result import CommandResult
 from qsctl.programs.consumed_sample import ConsumedSample
-from qsctl.programs.held_service import HeldService, HeldWaitedService
 from qsctl.programs.queue_settings import QueueSettingOptions, check_settings
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from qsctl.client.requester import QueueRequester
     from qsctl.core.messages import Delivery
     from qsctl.instant import Nanoseconds
-    from qsctl.programs.queue_clients import Place, QueueClients
+    from qsctl.programs._queue_clients import Place, QueueClients
 
 Text = bytes | str
 FilePath = str | PathLike[str]
@@ -210,7 +210,7 @@ class Service:
             QsctlError: the service did not start; it has the service's message and exit status.
             NoAnswer: the service did not reply in time.
         """
-        from qsctl.programs.started_service import LITTLE_CONFIGURATION, first_domain, free_domain, started_service
+        from qsctl.programs._started_service import LITTLE_CONFIGURATION, first_domain, free_domain, started_service
 
         source = LITTLE_CONFIGURATION if configuration is None else _absolute(fspath(configuration))
         place = Path(directory)
@@ -579,13 +579,13 @@ class Service:
 
     def _opened_clients(self) -> QueueClients:
         if self._clients is None:
-            from qsctl.programs.queue_clients import QueueClients
+            from qsctl.programs._queue_clients import QueueClients
 
             self._clients = QueueClients()
         return self._clients
 
     def _place(self, queue: str) -> Place:
-        from qsctl.programs.queue_clients import place_of
+        from qsctl.programs._queue_clients import place_of
 
         with self.options.open() as administration:
             return place_of(administration, queue)

@@ -9,7 +9,7 @@ from os import fspath
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
 from qsctl.errors import UsageError
-from qsctl.programs.arguments import PathName, Texts, at_least, scenario_changes, spark, texts
+from qsctl.programs._arguments import PathName, Texts, at_least, scenario_changes, spark, texts
 from qsctl.programs.called import ProgressCallback, ShouldStop, WorkDone, called
 from qsctl.programs.command_result import CommandResult
 from qsctl.programs.simulated_run import SimulatedRun

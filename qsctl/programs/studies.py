@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from qsctl.cli.simulation.options.recorded import RecordedOptions, ReplayModel
 from qsctl.errors import UsageError
-from qsctl.programs.arguments import (
+from qsctl.programs._arguments import (
     PathName,
     Texts,
     at_least,

@@ -11,7 +11,7 @@ from qsctl.programs.reporting import Form, write_report
 if TYPE_CHECKING:
     from qsctl.cli.simulation.report import Reported
     from qsctl.eventlog.location import Location
-    from qsctl.programs.arguments import PathName
+    from qsctl.programs._arguments import PathName
 
 
 class SweepResult(CommandResult[SweepTable]):

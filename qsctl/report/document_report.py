@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.location import Location
-from qsctl.report.charts import Picture, difference_chart, heat_chart, line_chart, picture
+from qsctl.report._charts import Picture, difference_chart, heat_chart, line_chart, picture
+from qsctl.report._words import count_text, measure_text, percent_text
 from qsctl.report.page import Page, PageTable
-from qsctl.report.words import count_text, measure_text, percent_text
 from qsctl.sim.sweep import Point
 
 HEADLINES: Final = ("loss_ratio", "time_in_queue_p99", "time_in_queue_mean", "throughput", "discards")

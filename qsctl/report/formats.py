@@ -47,7 +47,7 @@ def contents(page: Page, file: Location, form: ReportFormat, text: str) -> dict[
     """
     match form:
         case ReportFormat.HTML:
-            from qsctl.report.html import page_html
+            from qsctl.report._html import page_html
 
             return {file: page_html(page).encode()}
         case ReportFormat.TEXT:
@@ -61,7 +61,7 @@ def contents(page: Page, file: Location, form: ReportFormat, text: str) -> dict[
 
             return {file: page_png(page)}
         case ReportFormat.MARKDOWN:
-            from qsctl.report.markdown import page_markdown, picture_names
+            from qsctl.report._markdown import page_markdown, picture_names
             from qsctl.report.standalone import picture_svg
 
             names = picture_names(page, PurePosixPath(file.name).stem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from qsctl.report.charts import Picture
+from qsctl.report._charts import Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from qsctl.report.charts import OTHER_COLOURS, Drawn, Picture, Values, picture
+from qsctl.report._charts import OTHER_COLOURS, Drawn, Picture, Values, picture
 from qsctl.sim.site.flows import SiteFlow
 
 _ROW_PIXELS: Final = 22

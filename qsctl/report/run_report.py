@@ -13,13 +13,13 @@ from qsctl.eventlog.location import Location
 from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, Outcome, column_of
 from qsctl.eventlog.run_folder import CONFIG_FILE, SCENARIO_FILE, Happening, RunInfo, read_run_info
 from qsctl.instant import MILLISECOND_NS, Nanoseconds, format_duration
-from qsctl.report.cluster_tables import cluster_tables
-from qsctl.report.engine_report import engine_parts
+from qsctl.report._cluster_tables import cluster_tables
+from qsctl.report._engine_report import engine_parts
+from qsctl.report._replay_report import replay_sentences, replay_tables
+from qsctl.report._run_pictures import is_of_service, run_pictures
+from qsctl.report._words import count_text, duration_text, listed, percent_text, replications_text, utc_text
+from qsctl.report._worked_tables import worked_tables
 from qsctl.report.page import Page, PageTable
-from qsctl.report.replay_report import replay_sentences, replay_tables
-from qsctl.report.run_pictures import is_of_service, run_pictures
-from qsctl.report.words import count_text, duration_text, listed, percent_text, replications_text, utc_text
-from qsctl.report.worked_tables import worked_tables
 from qsctl.sim.scenario.scenario import Model
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import NOTHING_OBSERVED, QueueFigures, RunSummary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from qsctl.report.words import measure_text
+from qsctl.report._words import measure_text
 
 if TYPE_CHECKING:
     from qsctl.summary.sweeps.selection import Ranked, Selection

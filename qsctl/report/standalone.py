@@ -11,7 +11,7 @@ import altair as alt
 import vl_convert
 
 from qsctl.errors import NotFound
-from qsctl.report.charts import WIDE, Picture, chart_config
+from qsctl.report._charts import WIDE, Picture, chart_config
 from qsctl.report.page import Page
 
 _INK: Final = "#1b1f24"

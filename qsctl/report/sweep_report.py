@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import Location
-from qsctl.report.charts import Picture, front_chart, heat_chart, line_chart, picture, ranking_chart
+from qsctl.report._charts import Picture, front_chart, heat_chart, line_chart, picture, ranking_chart
+from qsctl.report._words import MEASURE_WORDS, listed, measure_text, replications_text
 from qsctl.report.page import Page, PageTable
 from qsctl.report.selection_words import is_separated, selection_lines
-from qsctl.report.words import MEASURE_WORDS, listed, measure_text, replications_text
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sizing.memory import memory_bytes

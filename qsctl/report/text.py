@@ -8,8 +8,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from qsctl.report._terminal_charts import chart_lines
 from qsctl.report.page import Page, PageTable
-from qsctl.report.terminal_charts import chart_lines
 
 _LEAST_PROSE: Final = 24
 

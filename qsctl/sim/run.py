@@ -135,7 +135,7 @@ def run(
     threads = threads or max(1, workers // scenario.replications)
     try:
         if workers > 1 and scenario.replications > 1 and model is None:
-            from qsctl.sim.workers import simulate_in_workers
+            from qsctl.sim._workers import simulate_in_workers
 
             simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop, threads)
         else:

@@ -71,12 +71,12 @@ from qsctl.lazy import exports
 __all__ = ["RunSummary", "SparkOptions", "differing_runs", "read_runs", "spark_session", "summarize", "summary_frames"]
 
 if TYPE_CHECKING:
+    from qsctl.summary._log_frames import read_runs
+    from qsctl.summary._table_frames import summary_frames
     from qsctl.summary.differences import differing_runs
     from qsctl.summary.job import summarize
-    from qsctl.summary.log_frames import read_runs
     from qsctl.summary.run_summary import RunSummary
     from qsctl.summary.spark.session import SparkOptions, spark_session
-    from qsctl.summary.table_frames import summary_frames
 
 # No frame of ours goes through pandas; pyspark warns about its newest release whenever it is imported beside it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
@@ -88,9 +88,9 @@ __getattr__ = exports(
         "RunSummary": "run_summary",
         "SparkOptions": "spark.session",
         "differing_runs": "differences",
-        "read_runs": "log_frames",
+        "read_runs": "_log_frames",
         "spark_session": "spark.session",
         "summarize": "job",
-        "summary_frames": "table_frames",
+        "summary_frames": "_table_frames",
     },
 )

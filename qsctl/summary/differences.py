@@ -18,14 +18,14 @@ from pyspark.sql import DataFrame
 from qsctl.errors import UsageError
 from qsctl.eventlog.location import Location
 from qsctl.instant import SECOND_NS
+from qsctl.summary._engine import SummaryEngine
+from qsctl.summary._table_frames import RUNS, SummaryFrames
 from qsctl.summary.asked_measures import AskedMeasures, checked_measures
 from qsctl.summary.comparison.run_differences import LEAST_FALSE_ALARM, LEAST_RUNS, change_points, outlying_values
-from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.job import computed
 from qsctl.summary.recorded_run import SummarizedRun, read_these
 from qsctl.summary.spark.session import SparkOptions
-from qsctl.summary.table_frames import RUNS, SummaryFrames
 
 COMPARED: Final = {
     "loss_ratio": ("losses", "loss_ratio"),

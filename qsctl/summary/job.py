@@ -24,6 +24,10 @@ from qsctl.eventlog.explained import (
 )
 from qsctl.eventlog.location import Location, location
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.summary._batch_tables import FramesOfBatch, figures_of
+from qsctl.summary._engine import SummaryEngine
+from qsctl.summary._output import TablesOutput, output_folder, partitions_of
+from qsctl.summary._run_batch import RunBatch, batches_of, facts_of, labels_of
 from qsctl.summary.asked_measures import (
     ALL,
     DEFAULT_BY,
@@ -34,15 +38,11 @@ from qsctl.summary.asked_measures import (
     AskedMeasures,
     checked_measures,
 )
-from qsctl.summary.batch_tables import FramesOfBatch, figures_of
-from qsctl.summary.engine import SummaryEngine
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.local.engine import local_engine
 from qsctl.summary.measures import tables
-from qsctl.summary.output import TablesOutput, output_folder, partitions_of
 from qsctl.summary.read_rows import Passes, passes_over
 from qsctl.summary.recorded_run import SummarizedRun, check_logs, read_these, without_damaged
-from qsctl.summary.run_batch import RunBatch, batches_of, facts_of, labels_of
 from qsctl.summary.run_summary import RunFacts, RunSummary, in_order, queue_figures
 from qsctl.summary.spark.engine import SparkEngine
 from qsctl.summary.spark.faults import spark_faults

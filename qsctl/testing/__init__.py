@@ -19,6 +19,6 @@ from qsctl.lazy import exports
 __all__ = ["SampleInQueue", "VirtualService"]
 
 if TYPE_CHECKING:
-    from qsctl.testing.virtual_service import SampleInQueue, VirtualService
+    from qsctl.testing._virtual_service import SampleInQueue, VirtualService
 
-__getattr__ = exports(__name__, {"SampleInQueue": "virtual_service", "VirtualService": "virtual_service"})
+__getattr__ = exports(__name__, {"SampleInQueue": "_virtual_service", "VirtualService": "_virtual_service"})

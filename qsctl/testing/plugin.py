@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from qsctl.testing.virtual_service import VirtualService
+    from qsctl.testing._virtual_service import VirtualService
 
 MARKER = "qsctl_queue"
 
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def qsctl_session_service() -> Iterator[VirtualService]:
     """Provide the service that all tests of a process use in turn; tests use the fixture `qsctl_service` instead."""
-    from qsctl.testing.virtual_service import VirtualService
+    from qsctl.testing._virtual_service import VirtualService
 
     with VirtualService() as service:
         yield service

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from qsctl.client import Codec, QueueConsumer, RawOctets
 from qsctl.client.consumer import ReceivedSample
-from qsctl.testing.virtual_service import VirtualService
+from qsctl.testing._virtual_service import VirtualService
 
 __all__ = ["Fault", "consumed_under", "faults", "payloads", "schedules", "values"]
 

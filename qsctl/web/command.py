@@ -19,12 +19,12 @@ from qsctl.cli.output.results import Block, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
-from qsctl.web.what_if_options import WhatIfOptions
+from qsctl.web._what_if_options import WhatIfOptions
 
 if TYPE_CHECKING:
     from qsctl.cli.top.recorded import RunSource
-    from qsctl.web.desk import ServiceDesk
-    from qsctl.web.feed import PolledSource
+    from qsctl.web._desk import ServiceDesk
+    from qsctl.web._feed import PolledSource
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
@@ -102,10 +102,10 @@ def web(
     from qsctl.cli.location import check_location, seconds
     from qsctl.cli.samples.json_form import read_type_file
     from qsctl.netconfig.read import read_netconfig
-    from qsctl.web.context import WebContext
-    from qsctl.web.desk import ServiceDesk
-    from qsctl.web.security import PageAccess
-    from qsctl.web.server import PageServer, bind, create_app
+    from qsctl.web._context import WebContext
+    from qsctl.web._desk import ServiceDesk
+    from qsctl.web._security import PageAccess
+    from qsctl.web._server import PageServer, bind, create_app
 
     interval_s = seconds(interval, "--interval")
     if interval_s < _SHORTEST_S:
@@ -146,7 +146,7 @@ def web(
 
 def _service_feed(desk: ServiceDesk, interval_s: float) -> PolledSource:
     from qsctl.cli.top.live import LiveSource
-    from qsctl.web.feed import PolledSource
+    from qsctl.web._feed import PolledSource
 
     # The desk keeps a connection; the source gives it back after each look.
     source = LiveSource(desk.open, desk.options.service, keeps_open=False)
@@ -162,14 +162,14 @@ def _run_source(run: str) -> RunSource:
 
 def _broker_feed(broker: BrokerOptions, interval_s: float) -> PolledSource:
     from qsctl.cli.top.broker import BrokerSource
-    from qsctl.web.feed import PolledSource
+    from qsctl.web._feed import PolledSource
 
     return PolledSource("broker", broker.broker, BrokerSource(broker.open), interval_s)
 
 
 def _engine_feed(engine: list[Path], listings: LookOptions, interval_s: float) -> PolledSource:
     from qsctl.cli.top.engine import EngineSource
-    from qsctl.web.feed import PolledSource
+    from qsctl.web._feed import PolledSource
 
     return PolledSource("engine", ", ".join(map(str, engine)), EngineSource(engine, listings), interval_s)
 

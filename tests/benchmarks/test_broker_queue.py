@@ -15,7 +15,7 @@ import simpy
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.broker_queue.layout import arrivals_scenario
+from qsctl.sim.broker_queue._layout import arrivals_scenario
 from qsctl.sim.broker_queue.run import BrokerQueueRun
 from qsctl.sim.model import Stop
 from qsctl.sim.scenario.scenario import Scenario

@@ -18,7 +18,7 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.model import Stop
 from qsctl.sim.scenario.parts.client import ExponentialTime
 from qsctl.sim.scenario.scenario import (

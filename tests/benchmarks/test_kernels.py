@@ -23,8 +23,8 @@ import simpy
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.runs.advance import advance
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._advance import advance
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.kernel import records as r
 from qsctl.sim.scenario.scenario import (
     ClientGroup,
@@ -271,7 +271,7 @@ import sys, time
 from pathlib import Path
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.model import Stop
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from tests.benchmarks.test_kernels import scenario
 warm = scenario(0.5, 1000)
 EgressRun(warm, 0, LogLevel.COUNTERS).step(warm.horizon_ns)
@@ -301,7 +301,7 @@ def test_a_cold_start_with_the_compiled_cache_costs_little(tmp_path: Path) -> No
     program = (
         "from qsctl.eventlog.schema import LogLevel\n"
         "from tests.benchmarks.test_kernels import scenario\n"
-        "from qsctl.sim.egress.runs.run import EgressRun\n"
+        "from qsctl.sim.egress.runs._run import EgressRun\n"
         "made = scenario(0.5, 1000)\nrun = EgressRun(made, 0, LogLevel.MESSAGES)\n"
         "run.step(made.horizon_ns)\nrun.finish()\nimport time; print(time.process_time())\n"
     )

@@ -40,7 +40,7 @@ LOADS: Final = {
 PROGRAM: Final = """
 import resource, sys, time
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from tests.benchmarks.test_many_clients import scenario
 EgressRun(scenario(sys.argv[2], 1), 0, LogLevel.COUNTERS)
 made, peak = scenario(sys.argv[2], int(sys.argv[1])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,7 +10,7 @@ from qsctl.core.records import RemovalCause
 from qsctl.core.selector.expression import StatusMask
 from qsctl.core.selector.matches import matches
 from qsctl.core.selector.parse import parse_selector
-from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics._counters import QueueStatistics
 from qsctl.core.statistics.status import CurrentCounts
 from qsctl.identity import NIL_GUID, SampleIdentity
 

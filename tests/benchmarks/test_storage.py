@@ -28,7 +28,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
 from qsctl.service.run.loop import ServiceLoop
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.service.stores.restore import restore
 from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Storage

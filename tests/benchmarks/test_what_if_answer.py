@@ -14,7 +14,7 @@ from typing import Any
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.web.what_if_answerer import Answerer, WhatIfQuestion
+from qsctl.web._what_if_answerer import Answerer, WhatIfQuestion
 
 ROUNDS = 20
 REPETITIONS = 10

@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
-from qsctl.cli.help import command_tree
-from qsctl.cli.help.command_tree import Parameter, parameters
+from qsctl.cli.help import _command_tree as command_tree
+from qsctl.cli.help._command_tree import Parameter, parameters
 from tests.commands import command_line
 
 __all__ = ["Parameter", "help_text", "leaves"]

@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from qsctl.cli import completers
+from qsctl.cli import _completers as completers
+from qsctl.cli._completers import COMPLETERS
 from qsctl.cli.app import build_app
-from qsctl.cli.completers import COMPLETERS
 from qsctl.shipped import shipped
 from tests.cli.help_text import leaves
 from tests.commands import command_line

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.help import command_tree
+from qsctl.cli.help import _command_tree as command_tree
 from tests.cli.help_text import Parameter, help_text
 
 SNAPSHOT = Path(__file__).with_name("help.txt")

@@ -38,7 +38,7 @@ main()
     ("at", "arguments"),
     [
         ("typer", ["serve", EXAMPLE]),
-        ("qsctl.cli.rti_options", ["serve", EXAMPLE]),
+        ("qsctl.cli._rti_options", ["serve", EXAMPLE]),
         ("qsctl.service.process.background", ["serve", EXAMPLE]),
         ("qsctl.config.load", ["serve", EXAMPLE]),
         ("qsctl.service.process.start", ["serve", EXAMPLE]),

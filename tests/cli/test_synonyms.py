@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.synonyms import SYNONYMS, options_meant
+from qsctl.cli._synonyms import SYNONYMS, options_meant
 from qsctl.errors import ExitStatus
 from tests.commands import command_line
 

@@ -24,7 +24,7 @@ from qsctl.core.admin.reply import Body, MessageData, MessageStatus, QueueData, 
 from qsctl.core.messages import CommandReply, Delivery, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics._counters import QueueStatistics
 from qsctl.core.statistics.status import CurrentCounts
 from qsctl.errors import ExitStatus, NoAnswer, NotFound, QsctlError, Refused, UsageError
 from qsctl.identity import NIL_IDENTITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.cli.samples.request_queue import printable, request_queue
+from qsctl.cli.samples._request_queue import printable, request_queue
 from qsctl.client.dds_location import parse_dds_location
 from qsctl.errors import UsageError
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, DomainSettings

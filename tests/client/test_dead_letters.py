@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.client.dead_letters import opened
+from qsctl.client._dead_letters import opened
 from qsctl.core.messages import Delivery
 from qsctl.core.records import DeadLetterReason
 from qsctl.identity import NIL_GUID, SampleIdentity, guid_from_hex

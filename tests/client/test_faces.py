@@ -9,7 +9,7 @@ import pytest
 
 import qsctl.client as blocking
 from qsctl.client import aio
-from qsctl.client.aio.awaitable import AwaitableWrapper
+from qsctl.client.aio._awaitable import AwaitableWrapper
 
 WRAPPERS = ("QueueProducer", "QueueConsumer", "QueueRequester", "QueueReplier")
 

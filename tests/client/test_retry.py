@@ -10,7 +10,7 @@ from tests.examples import run
 
 
 def test_the_examples_are_true() -> None:
-    run("qsctl.client.retry")
+    run("qsctl.client._retry")
 
 
 def test_pauses_grow_to_their_bound_and_jitter_only_shortens_them() -> None:

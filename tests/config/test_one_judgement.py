@@ -41,7 +41,7 @@ def served(path: Path, name: str | None = None) -> ExitStatus:
     """What `qsctl serve` exits with before its first socket; DONE: it gets there."""
     words = ["serve", str(path), *(["-cfgName", name] if name is not None else [])]
     words += [word for key, value in VARIABLES.items() for word in ("--var", f"{key}={value}")]
-    from qsctl.cli.rti_options import in_our_spelling
+    from qsctl.cli._rti_options import in_our_spelling
 
     done = CliRunner().invoke(command_line(), in_our_spelling(words))
     if isinstance(done.exception, Reached):

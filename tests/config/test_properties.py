@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from qsctl.config.build import waiting_count_max
+from qsctl.config._build import waiting_count_max
 from qsctl.config.configuration_xml import configuration_text
 from qsctl.config.files.schema import explainer, gate_accepts
 from qsctl.config.files.schema_model import VENDOR_EXTENSION, schema_model

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.config.load import load_configuration
-from qsctl.config.sample_types.type_constants import ConstantForm, evaluate
+from qsctl.config.sample_types._type_constants import ConstantForm, evaluate
 from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.config.sample_types.type_model import BUILTIN_TYPES, Primitive, Struct, TypeShape
 from qsctl.config.sample_types.types import TypeLibrary

@@ -19,7 +19,7 @@ from qsctl.core.messages import (
     Inbound,
     Write,
 )
-from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX
+from qsctl.core.queue._held import RETIRED_IDENTITIES_MAX
 from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import Enqueued, QueueCreated, Record, Remembered, RemovalCause, Removed, SubscriberCreated

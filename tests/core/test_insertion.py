@@ -24,7 +24,7 @@ from qsctl.core.messages import (
     SampleFlag,
     Write,
 )
-from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX, Held
+from qsctl.core.queue._held import RETIRED_IDENTITIES_MAX, Held
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings, SharedReaderQueueSettings
 from qsctl.core.records import Record

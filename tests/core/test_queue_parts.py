@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.core.events import HighWatermarkPassed, LowWatermarkPassed, QueueFilled
-from qsctl.core.queue.agenda import Agenda
+from qsctl.core.queue._agenda import Agenda
+from qsctl.core.queue._delivery_groups import DeliveryGroup
+from qsctl.core.queue._held import RETIRED_IDENTITIES_MAX, Held
+from qsctl.core.queue._lifespan import Lifespans, QueueLifespan
+from qsctl.core.queue._limits import SAMPLE_METADATA_BYTES, Limits
 from qsctl.core.queue.consumer import Consumer, Ring
-from qsctl.core.queue.delivery_groups import DeliveryGroup
-from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX, Held
-from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
-from qsctl.core.queue.limits import SAMPLE_METADATA_BYTES, Limits
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import ResourceLimitSettings, SharedReaderQueueSettings

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.config.qos_libraries.transport_properties import DOMAIN_ID_MAX
-from qsctl.testing.domains import ClaimedDomain
+from qsctl.testing._domains import ClaimedDomain
 from qsctl.transport.dds.participant import _DOMAINS
 
 _CLAIMS: Final[dict[int, ClaimedDomain]] = {}

@@ -20,7 +20,7 @@ from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
 from qsctl.client import ClientSession, QueueConsumer, QueueProducer
-from qsctl.client.dds_administrator import Administrator
+from qsctl.client._dds_administrator import Administrator
 from qsctl.core.admin.command import CreateQueue, GetStatus
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity

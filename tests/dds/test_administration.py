@@ -13,8 +13,8 @@ import pytest
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 
+from qsctl.client._dds_administrator import Administrator
 from qsctl.client.administration import Administration, AlreadyExists, Duplicated
-from qsctl.client.dds_administrator import Administrator
 from qsctl.core.admin.command import GetData
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.queue.settings import ResourceLimitSettings, SharedReaderQueueSettings

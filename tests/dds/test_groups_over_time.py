@@ -21,7 +21,7 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import LinkQos
 from qsctl.transport.dds.replicas.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
-from qsctl.transport.dds.serving.delivery import DomainDelivery
+from qsctl.transport.dds.serving._delivery import DomainDelivery
 from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster
 from tests.dds.cluster_commands import Shell, figures, produced, replicas

@@ -19,10 +19,10 @@ from cyclonedds.qos import Policy
 from cyclonedds.sub import DataReader
 
 from qsctl.transport.dds.boundary import Boundary
+from qsctl.transport.dds.diagnosis._mismatches import Side, mismatches, partitions_meet
+from qsctl.transport.dds.diagnosis._topic_names import nearest_topic
 from qsctl.transport.dds.diagnosis.incompatible_peers import LOOK_EVERY_NS, TAKING_NS, IncompatiblePeers
-from qsctl.transport.dds.diagnosis.mismatches import Side, mismatches, partitions_meet
 from qsctl.transport.dds.diagnosis.peer_faults import FaultKind, PeerFault
-from qsctl.transport.dds.diagnosis.topic_names import nearest_topic
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.endpoint_policies import XCDR2, EndpointPolicies
 from qsctl.transport.dds.serving.loop_time import BEHIND_MAX_NS

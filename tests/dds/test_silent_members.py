@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from qsctl.client.dds_administrator import Administrator
+from qsctl.client._dds_administrator import Administrator
 from qsctl.core.admin.command import GetData
 from qsctl.errors import NoAnswer
 from qsctl.resource import ResourceIdentifier, ResourceKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from qsctl.core.integration.message import MessageId
-from qsctl.dumps.flags import BITS
+from qsctl.dumps._flags import BITS
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import SECOND_NS, Moment
 from qsctl.dumps.states import STATES

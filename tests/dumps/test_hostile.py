@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from qsctl.dumps.extended_block import MOST_OTHERS
+from qsctl.dumps._extended_block import MOST_OTHERS
 from qsctl.dumps.groups import GroupBy, grouped
 from qsctl.dumps.lines import LONGEST_LINE_BYTES
 from qsctl.dumps.read import read_messages

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, seed, settings
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.ready import Ready
-from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics._counters import QueueStatistics
 from qsctl.eventlog.outcomes import DISCARDS, Outcome, column_of
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import COUNTERS, SINCE_DONE, LogLevel, bucket_of

@@ -18,8 +18,8 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import NEVER, OUTCOMES, Stop
 from qsctl.sim.scenario.xml import read_scenario
+from qsctl.sim.service._sample_log import SampleLog
 from qsctl.sim.service.run import SharedReaderQueueRun
-from qsctl.sim.service.sample_log import SampleLog
 
 SCENARIO = Path("fixtures/scenarios/shared-reader-queue.xml")
 ROW = ("size_bytes", "enqueued_ns", "enter_ns", "wait_ns", "acknowledge_ns", "outcome", "attempts")

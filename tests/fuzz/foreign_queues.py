@@ -15,7 +15,7 @@ from qsctl.config.problems import ConfigError
 from qsctl.errors import InvalidInput
 from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 from qsctl.sim.brokers.draft import draft_of
-from qsctl.sim.brokers.listed.documents import COUNT_MAX
+from qsctl.sim.brokers.listed._documents import COUNT_MAX
 from qsctl.sim.brokers.listed.model import ForeignQueue, joined
 from qsctl.sim.brokers.listed.read import read_queues
 from qsctl.sim.scenario.xml import read_scenario

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from qsctl.cli.monitoring.alert_file import read_alerts
-from qsctl.cli.monitoring.check_engine import ENGINE_MEASURES
+from qsctl.cli.monitoring._alert_file import read_alerts
+from qsctl.cli.monitoring._check_engine import ENGINE_MEASURES
 from qsctl.errors import InvalidInput
 from tests.fuzz.target import MEMORY
 

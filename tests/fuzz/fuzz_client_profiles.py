@@ -5,11 +5,11 @@ The first byte of an input chooses the format, or that it is recognized; the res
 
 from __future__ import annotations
 
+from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.difference import differences
+from qsctl.profiles.formats._format import HELD_FIELDS
 from qsctl.profiles.formats.file import every_field, parse_profiles, write_profiles
-from qsctl.profiles.formats.format import HELD_FIELDS
 from qsctl.profiles.formats.kinds import Format
-from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import BY_FIELD
 
 DICTIONARY = (

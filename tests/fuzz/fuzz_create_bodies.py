@@ -15,7 +15,7 @@ from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import QsctlError
 from qsctl.transport.dds.participant import DomainSettings, Participant
-from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
+from qsctl.transport.dds.serving._endpoint_trial import try_endpoints
 
 DOMAIN = 219
 REPLY_CHARACTERS_MAX = 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.sample_types.type_document import parse_types, types_of_document
+from qsctl.config.sample_types._type_document import parse_types, types_of_document
 from qsctl.config.sample_types.types import read_types
 
 DICTIONARY = (

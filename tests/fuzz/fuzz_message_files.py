@@ -6,7 +6,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from qsctl.cli.engine.message_files import Framing, read_metadata, split_messages
+from qsctl.cli.engine._message_files import Framing, read_metadata, split_messages
 from qsctl.errors import InvalidInput
 from tests.fuzz.target import MEMORY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.fuzz.stored_samples import WrittenOnce

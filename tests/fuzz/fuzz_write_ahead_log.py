@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log.log_upkeep import keep_short

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats import listing
 from qsctl.profiles.formats.file import ProfileFile, every_field, parse_profiles, read_profiles, write_profiles
 from qsctl.profiles.formats.kinds import Format
-from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import default_profile
 from qsctl.shipped import shipped
 

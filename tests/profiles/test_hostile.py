@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from qsctl.config.problems import Problem
 from qsctl.errors import ExitStatus
+from qsctl.profiles._problems import PROBLEMS_MAX, ProfileError
+from qsctl.profiles.formats._format import BYTES_MAX
 from qsctl.profiles.formats.draft import UNKNOWN_MAX
 from qsctl.profiles.formats.file import every_field, parse_profiles, read_profiles, write_profiles
-from qsctl.profiles.formats.format import BYTES_MAX
 from qsctl.profiles.formats.kinds import Format
-from qsctl.profiles.problems import PROBLEMS_MAX, ProfileError
 from qsctl.profiles.ranges import default_profile
 from qsctl.shipped import shipped
 from tests.example_counts import examples

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.difference import differences
+from qsctl.profiles.formats._format import HELD_FIELDS
 from qsctl.profiles.formats.file import every_field, lost_fields, parse_profiles, write_profiles
-from qsctl.profiles.formats.format import HELD_FIELDS
 from qsctl.profiles.formats.kinds import Format
-from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import SETTINGS, default_profile
 from tests.example_counts import examples
 from tests.profiles.drawn import PROFILES

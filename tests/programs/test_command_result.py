@@ -61,7 +61,7 @@ def test_data_frames_have_the_rows_or_name_what_is_missing(library: str, monkeyp
 
     to_frame = getattr(TWO, f"to_{library}")
     with monkeypatch.context() as changed:
-        changed.setattr("qsctl.programs.optional_library.importlib.import_module", absent)
+        changed.setattr("qsctl.programs._optional_library.importlib.import_module", absent)
         with pytest.raises(Unavailable, match=f"{library} is not installed") as refused:
             to_frame()
     assert f"pip install {library}" in refused.value.remedy

@@ -16,8 +16,8 @@ import qsctl
 from qsctl.client import QueueProducer
 from qsctl.config.problems import ConfigError
 from qsctl.errors import QsctlError, Refused, UsageError
+from qsctl.programs._started_service import free_domain
 from qsctl.programs.service import Service
-from qsctl.programs.started_service import free_domain
 from tests.processes import running
 
 pytest.importorskip("cyclonedds", reason="there is no DDS library")

@@ -29,7 +29,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.queue import held as held_module
+from qsctl.core.queue import _held as held_module
 from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import (

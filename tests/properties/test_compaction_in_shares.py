@@ -23,7 +23,7 @@ from qsctl.core.messages import (
     Inbound,
     Write,
 )
-from qsctl.core.queue import held
+from qsctl.core.queue import _held as held
 from qsctl.core.queue.settings import (
     DistributionSettings,
     PersistenceKind,
@@ -34,7 +34,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
-from qsctl.storage.streams import compaction
+from qsctl.storage.streams import _compaction as compaction
 from tests.batches import records_of
 from tests.storage.own_files import OwnFiles
 

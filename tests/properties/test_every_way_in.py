@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from qsctl.core.admin.command import UpdateQueue
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.high_availability.follower import Follower
-from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability._follower import Follower
+from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import Acknowledgment, AckResponse, CommandRequest, ConsumerJoined, Write
-from qsctl.core.queue.held import Held
-from qsctl.core.queue.limits import SAMPLE_METADATA_BYTES
+from qsctl.core.queue._held import Held
+from qsctl.core.queue._limits import SAMPLE_METADATA_BYTES
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import (
     RedeliverySettings,

@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from qsctl.core.queue.delivery_groups import DeliveryGroup
-from qsctl.core.queue.lifespan import Lifespans
+from qsctl.core.queue._delivery_groups import DeliveryGroup
+from qsctl.core.queue._lifespan import Lifespans
 from tests.campaigns import trials
 from tests.properties.frame_schedules import run_schedules
 

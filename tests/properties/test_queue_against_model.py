@@ -31,6 +31,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
+from qsctl.core.queue._undeliverable import UNDELIVERABLE
 from qsctl.core.queue.sample import SampleState
 from qsctl.core.queue.settings import (
     DistributionSettings,
@@ -39,7 +40,6 @@ from qsctl.core.queue.settings import (
     ResourceLimitSettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import Assigned, Enqueued, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity, counted_incarnations

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from qsctl.instant import HOUR_NS, MINUTE_NS, SECOND_NS
-from qsctl.report.engine_report import bin_of, waiting_threads
+from qsctl.report._engine_report import bin_of, waiting_threads
 from qsctl.report.route_graph import rate_text, route_picture
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.site.flows import SiteFlow, site_flows

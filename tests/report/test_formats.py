@@ -11,12 +11,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from qsctl.errors import NotFound
-from qsctl.report.charts import Picture, depth_chart, heat_chart, latency_chart, line_chart, picture, rate_chart
+from qsctl.report._charts import Picture, depth_chart, heat_chart, latency_chart, line_chart, picture, rate_chart
+from qsctl.report._html import page_html
+from qsctl.report._markdown import page_markdown, picture_names
+from qsctl.report._terminal_charts import chart_lines
 from qsctl.report.formats import ReportFormat, contents, format_of, write_report
-from qsctl.report.html import page_html
-from qsctl.report.markdown import page_markdown, picture_names
 from qsctl.report.page import Page, PageTable
-from qsctl.report.terminal_charts import chart_lines
 from qsctl.report.text import page_lines
 
 RATES = [

@@ -18,15 +18,15 @@ from qsctl.cli.simulation.results.summarize import loss_blocks
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.report.charts import picture, rate_chart
+from qsctl.report._charts import picture, rate_chart
+from qsctl.report._html import page_html
+from qsctl.report._run_pictures import latency_shares
+from qsctl.report._words import count_text, duration_text, listed
 from qsctl.report.document_report import document_page
 from qsctl.report.formats import ReportFormat, contents, write_report
-from qsctl.report.html import page_html
 from qsctl.report.page import Page, PageTable
-from qsctl.report.run_pictures import latency_shares
 from qsctl.report.run_report import nice_window, run_page
 from qsctl.report.sweep_report import sweep_page
-from qsctl.report.words import count_text, duration_text, listed
 from qsctl.sim.run import run
 from qsctl.sim.scenario.scenario import (
     ClientGroup,

@@ -14,12 +14,12 @@ from qsctl.errors import UsageError
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RunInfo, RunStatus
 from qsctl.instant import SECOND_NS
-from qsctl.report.charts import Picture, depth_chart, front_chart, line_chart, picture
-from qsctl.report.html import page_html
+from qsctl.report._charts import Picture, depth_chart, front_chart, line_chart, picture
+from qsctl.report._html import page_html
+from qsctl.report._terminal_charts import chart_lines
 from qsctl.report.page import Page, PageTable
 from qsctl.report.run_report import connection_tables, growing_queues, loss_tables, verdict
 from qsctl.report.sweep_report import memory_and_loss, points_of, sweep_page
-from qsctl.report.terminal_charts import chart_lines
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.measures import tables
 from qsctl.summary.run_summary import QueueFigures, RunSummary

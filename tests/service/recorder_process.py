@@ -21,7 +21,7 @@ from qsctl.eventlog.reader import batches_of, counters_of, open_run
 from qsctl.eventlog.recording.story import Begun, Happened, Part, encode
 from qsctl.eventlog.run_folder import Recording, RunInfo
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.service.recording.feed import LENGTH
+from qsctl.service.recording._feed import LENGTH
 from qsctl.service.recording.new_folder import begin_folder
 from qsctl.summary.recorded_run import read_run
 from tests.patience import PATIENCE_S
@@ -51,7 +51,7 @@ class Recorded:
             listener.bind(self.address)
             listener.listen()
             number = listener.fileno()
-            module = "qsctl.service.recording.recorder"
+            module = "qsctl.service.recording._recorder"
             self.process = start(
                 [sys.executable, "-m", module, str(folder), str(number), "1", str(part_s)],
                 stdout=subprocess.PIPE,

@@ -24,10 +24,10 @@ from qsctl.core.messages import AckResponse
 from qsctl.core.queue.settings import ResourceLimitSettings, SharedReaderQueueSettings
 from qsctl.errors import Refused
 from qsctl.resource import ResourceIdentifier, ResourceKind
-from qsctl.service.directory import at_rest
+from qsctl.service.directory import _at_rest as at_rest
+from qsctl.service.directory._embedded_instance import EmbeddedInstance
+from qsctl.service.directory._embedded_settings import DEFAULT_SETTINGS
 from qsctl.service.directory.embedded import EmbeddedService, open_embedded
-from qsctl.service.directory.embedded_instance import EmbeddedInstance
-from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
 from qsctl.service.run.named_configuration import NamedConfiguration
 from tests.campaigns import trials
 from tests.service.embedded_commands import (

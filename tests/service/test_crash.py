@@ -12,8 +12,8 @@ import pytest
 from qsctl.config.filesystem import JournalMode, Synchronization
 from qsctl.errors import Damaged
 from qsctl.service.directory.embedded import EmbeddedService, open_embedded
+from qsctl.storage._frames import scan
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.service.crash_program import QUEUE, key_of
 from tests.service.crash_settings import configuration

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.rti_options import RTI_OPTIONS, in_our_spelling
+from qsctl.cli._rti_options import RTI_OPTIONS, in_our_spelling
 from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_IDENTITY

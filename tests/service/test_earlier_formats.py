@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.load import load_configuration
 from qsctl.core.records import Enqueued
-from qsctl.service.replicas.replica_stores import RECORDS
+from qsctl.service.replicas._replica_stores import RECORDS
 from qsctl.service.run.open_service import DaemonOptions, open_service
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from tests.campaigns import trials

@@ -22,9 +22,9 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
+from qsctl.service.directory._embedded_instance import EmbeddedInstance
+from qsctl.service.directory._embedded_settings import DEFAULT_SETTINGS
 from qsctl.service.directory.embedded import open_embedded
-from qsctl.service.directory.embedded_instance import EmbeddedInstance
-from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
 from tests.service.embedded_commands import (
     FULL_NAME,
     IN_MEMORY,

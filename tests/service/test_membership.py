@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.service.replicas.membership import UNCHANGED_NS, Membership
+from qsctl.service.replicas._membership import UNCHANGED_NS, Membership
 from qsctl.service.replicas.replication import member_count
 from tests.core.high_availability.cluster import queue
 

@@ -29,8 +29,8 @@ from qsctl.errors import Refused
 from qsctl.identity import Incarnation, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.service.run.loop import ServiceLoop
-from qsctl.service.stores import queue_codec
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores import _queue_codec as queue_codec
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Sync
 from qsctl.storage.codec import Positions

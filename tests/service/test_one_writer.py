@@ -138,7 +138,7 @@ def _configuration(directory: Path) -> object:
     from dataclasses import replace
 
     from qsctl.config.settings import ServiceConfiguration
-    from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
+    from qsctl.service.directory._embedded_settings import DEFAULT_SETTINGS
 
     settings = replace(DEFAULT_SETTINGS, application_name="app")
     return ServiceConfiguration("c", settings, filesystem=FilesystemSettings(directory=directory))

@@ -17,7 +17,7 @@ from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.story import RecordingEnded, encode
 from qsctl.eventlog.run_folder import RecordingEnd, RunStatus
 from qsctl.identity import SampleIdentity
-from qsctl.service.recording.feed import LENGTH, Feed
+from qsctl.service.recording._feed import LENGTH, Feed
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import end
 from tests.service.recorder_process import READER, WRITER, Recorded, steps

@@ -12,8 +12,8 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability._log import LastEntry
 from qsctl.core.high_availability.frames import Entries
-from qsctl.core.high_availability.log import LastEntry
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest, Write
@@ -24,8 +24,8 @@ from qsctl.core.turn import Turn
 from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
-from qsctl.service.replicas import replica_stores
-from qsctl.service.replicas.replica_writes import ReplicaWrites
+from qsctl.service.replicas import _replica_stores as replica_stores
+from qsctl.service.replicas._replica_writes import ReplicaWrites
 from qsctl.storage.register import Register
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from tests.core.high_availability.cluster import queue

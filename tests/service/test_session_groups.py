@@ -9,8 +9,8 @@ from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.records import QueueCreated, SubscriberCreated, SubscriberDeleted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.resource import parse_resource
+from qsctl.service.sessions._placement import Placement
 from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.placement import Placement
 
 DEAD = SharedReaderQueueSettings("Dead", "Dead", session="a", is_dead_letter=True)
 ORDERS = SharedReaderQueueSettings("Orders", "Orders", session="b", dead_letter_queue="Dead")

@@ -16,8 +16,8 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import DeleteQueue
 from qsctl.core.messages import AckResponse
 from qsctl.resource import ResourceKind
+from qsctl.service.directory._embedded_settings import DEFAULT_SETTINGS
 from qsctl.service.directory.embedded import open_embedded
-from qsctl.service.directory.embedded_settings import DEFAULT_SETTINGS
 from tests.service.embedded_commands import FULL_NAME, IN_MEMORY, ON_DISK, SUBSCRIBER, create, queue, write
 from tests.storage.await_strace import await_strace
 

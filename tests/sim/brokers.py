@@ -6,7 +6,7 @@ from typing import Any
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.model import Stop
 from qsctl.sim.scenario.scenario import (
     ClientGroup,

@@ -13,8 +13,8 @@ from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.messages import Accepted, Outbound
 from qsctl.core.integration.routes import DetailKind, ErrorSeverity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.sim.engine._peers import Peers, PeersChanged, StoredRecord
 from qsctl.sim.engine.behaviours import label_of
-from qsctl.sim.engine.peers import Peers, PeersChanged, StoredRecord
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.parts.engine import (
     Behaviour,

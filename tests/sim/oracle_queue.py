@@ -17,7 +17,7 @@ import numpy as np
 
 from qsctl.instant import INFINITE_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.broker_queue.layout import arrivals_scenario
+from qsctl.sim.broker_queue._layout import arrivals_scenario
 from qsctl.sim.kernel.random import exponential, logarithm, normal, stream_key, uniform, uniform_bits
 from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.parts import broker_queue as b

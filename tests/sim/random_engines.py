@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qsctl.core.integration import dispositions, protocol_thread, routes, translation
-from qsctl.core.integration.lifecycle import HeldMessage, MessageCause
+from qsctl.core.integration import _protocol_thread as protocol_thread
+from qsctl.core.integration import _translation as translation
+from qsctl.core.integration import dispositions, routes
+from qsctl.core.integration._lifecycle import HeldMessage, MessageCause
 from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.kernel.records import ARRIVAL_TRAFFIC_SHIFT
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
 from qsctl.sim.scenario.parts.client import (

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import filelock
 
+from qsctl.sim.kernel._unused_caches import UNUSED_AFTER_S
 from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, opened
-from qsctl.sim.kernel.unused_caches import UNUSED_AFTER_S
 from tests import processes
 from tests.patience import PATIENCE_S
 
@@ -26,10 +26,10 @@ from pathlib import Path
 import numba
 
 before = numba.config.CACHE_DIR
-import qsctl.sim.egress.runs.run
-from qsctl.sim.egress.runs.advance import advance
+import qsctl.sim.egress.runs._run
+from qsctl.sim.egress.runs._advance import advance
 from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY
-from qsctl.sim.kernel.compiler import CACHED
+from qsctl.sim.kernel._compiler import CACHED
 from callers import twice
 
 assert numba.config.CACHE_DIR == before

@@ -13,9 +13,10 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import BUCKET_COUNT, LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.engine.visit_log import QUEUES
-from qsctl.sim.integration import records, visits
+from qsctl.sim.integration import _records as records
+from qsctl.sim.integration import _visits as visits
 from qsctl.sim.integration import run as integration_run
-from qsctl.sim.integration.layout import lay_out_engine
+from qsctl.sim.integration._layout import lay_out_engine
 from qsctl.sim.integration.run import CompiledEngineRun
 from qsctl.sim.model import OUTCOMES, Event, Stop
 from qsctl.sim.scenario.parts import engine as e

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from qsctl.core.integration import recovery
+from qsctl.core.integration import _recovery as recovery
+from qsctl.core.integration._ledger import EngineLedger
+from qsctl.core.integration._translation_thread import TranslationThread
 from qsctl.core.integration.database import Database
-from qsctl.core.integration.ledger import EngineLedger
 from qsctl.core.integration.message import Flag
-from qsctl.core.integration.translation_thread import TranslationThread
 from qsctl.errors import InvalidInput
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.engine.crash_points import CrashReport, explore

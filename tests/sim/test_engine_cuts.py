@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from qsctl.sim.engine.peers import Peers, PeersChanged, peers_of_earlier
+from qsctl.sim.engine._peers import Peers, PeersChanged, peers_of_earlier
 from tests.campaigns import trials
 from tests.sim.engine_cuts import (
     Followed,

@@ -14,7 +14,7 @@ from qsctl.core.integration.administration import MoveOrder, MovePlace, moving
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.message import Message, State
 from qsctl.errors import Refused
-from qsctl.sim.engine.peers import Peers
+from qsctl.sim.engine._peers import Peers
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import read_scenario

@@ -18,9 +18,9 @@ from qsctl.eventlog.schema import LogLevel, Outcome
 from qsctl.instant import SECOND_NS
 from qsctl.sim.egress import solace
 from qsctl.sim.egress.runs import parallel_run
-from qsctl.sim.egress.runs.independent_ports import independent_parts
+from qsctl.sim.egress.runs._independent_ports import independent_parts
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.egress.runs.parallel_run import ParallelRun
-from qsctl.sim.egress.runs.run import EgressRun
 from qsctl.sim.figures import figures_of
 from qsctl.sim.model import OUTCOMES, Stop
 from qsctl.sim.replication import simulate_figures

@@ -11,7 +11,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.layout.client_names import ClientNames
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.kernel.lines import is_in_lines, longer, zeros_in_lines
 from qsctl.sim.kernel.random import stream_key, stream_keys
 from qsctl.sim.kernel.records import CLIENT

@@ -13,10 +13,10 @@ from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.figures import Figures, figures_of
+from qsctl.sim.replay._services import Services
 from qsctl.sim.replay.egress import egress_scenario
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import difference_in, recorded_scenario, replay
-from qsctl.sim.replay.services import Services
 from qsctl.sim.replay.settings import changed_service, replayed_queues
 from qsctl.sim.replay.then_and_now import then_and_now
 from qsctl.sim.run import run, simulate_counters

@@ -22,9 +22,9 @@ from qsctl.core.queue.settings import (
 from qsctl.eventlog.reader import counters_of, open_run
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
-from qsctl.sim.replay import consumers
+from qsctl.sim.replay import _consumers as consumers
+from qsctl.sim.replay._part import LATENESS_MAX_NS, EnginePart
 from qsctl.sim.replay.difference import ReplayDifference
-from qsctl.sim.replay.part import LATENESS_MAX_NS, EnginePart
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from qsctl.sim.run import run

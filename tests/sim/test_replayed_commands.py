@@ -12,7 +12,7 @@ from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.resource import parse_resource
-from qsctl.sim.replay.commands import request_of
+from qsctl.sim.replay._commands import request_of
 from qsctl.sim.replay.recording import CommandRow
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")

@@ -10,7 +10,7 @@ import pytest
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.egress import solace
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.model import CHUNK_ROWS
 from qsctl.sim.run import run
 from qsctl.sim.scenario.scenario import ClientInterval, Eliding, PoissonArrivals, Queue, Scenario, Traffic

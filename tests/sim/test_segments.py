@@ -10,7 +10,7 @@ import pytest
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.egress.clients.traits import DEFERRED
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.scenario.parts.client import ExponentialTime
 from qsctl.sim.scenario.scenario import (
     ClientGroup,

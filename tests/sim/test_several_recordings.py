@@ -17,7 +17,7 @@ from qsctl.sim.replication import simulate_figures
 from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import read_scenario
-from qsctl.summary.sweeps.carried import CarriedScenario
+from qsctl.summary.sweeps._carried import CarriedScenario
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"
 

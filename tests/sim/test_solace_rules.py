@@ -16,7 +16,7 @@ from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.egress.queues.eliding import MAX_ELIDING_TOPICS_EVENT
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.kernel import records
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Event, Stop
 from qsctl.sim.scenario.scenario import (

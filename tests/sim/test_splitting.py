@@ -21,7 +21,7 @@ from qsctl.core.queue.settings import ReplacementKind, ResourceLimitSettings
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.egress.runs.trajectory import EgressTrajectory
 from qsctl.sim.kernel.records import QUEUES
 from qsctl.sim.model import Stop

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent
-from qsctl.storage.streams.checkpoints import Checkpoints
-from qsctl.storage.streams.compaction import Whole
+from qsctl.storage.streams._checkpoints import Checkpoints
+from qsctl.storage.streams._compaction import Whole
 from qsctl.storage.streams.logged import DEAD_BODY_COUNT_MIN
 
 

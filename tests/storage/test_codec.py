@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
 from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.service.stores.queue_codec import QUEUE_CODEC, RUN_PAYLOAD_BYTES_MAX, RUN_SAMPLES_MAX
+from qsctl.service.stores._queue_codec import QUEUE_CODEC, RUN_PAYLOAD_BYTES_MAX, RUN_SAMPLES_MAX
 from qsctl.storage.codec import Positions, UnreadableRecord, pack_payloads, unpack_payloads
 from tests.storage.contract import batches
 

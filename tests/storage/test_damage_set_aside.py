@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage._frames import FRAME_HEADER
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES
 from tests.storage.contract import enqueued, removed
 from tests.storage.segment_files import file_of, filled, flip, opened, positions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qsctl.storage.log.direct_tail import DirectTail
+from qsctl.storage.log._direct_tail import DirectTail
 from qsctl.storage.names import open_private
 
 _open, _pwrite = os.open, os.pwrite

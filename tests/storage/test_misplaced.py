@@ -13,9 +13,9 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Enqueued
 from qsctl.errors import Refused
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.storage._frames import scan
 from qsctl.storage.base import Storage
-from qsctl.storage.frames import scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.storage.contract import alive, enqueued

@@ -12,7 +12,7 @@ from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved
 from qsctl.errors import Damaged, Refused
-from qsctl.sim.engine import recovery_file
+from qsctl.sim.engine import _recovery_file as recovery_file
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 
 

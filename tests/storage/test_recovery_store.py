@@ -17,9 +17,9 @@ from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.messages import Accepted, Outbound
 from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Failed, Moved, Record, Started
 from qsctl.errors import Damaged, NotFound, Refused
+from qsctl.sim.engine._interruption import recover_and_drain
+from qsctl.sim.engine._peers import PeersChanged, StoredRecord
 from qsctl.sim.engine.crash_points import _expected, _item, _source
-from qsctl.sim.engine.interruption import recover_and_drain
-from qsctl.sim.engine.peers import PeersChanged, StoredRecord
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.scenario import Scenario

@@ -13,7 +13,7 @@ import pytest
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.errors import Damaged
-from qsctl.service.replicas.replica_stores import RECORDS
+from qsctl.service.replicas._replica_stores import RECORDS
 from qsctl.storage.replicas.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
 from qsctl.storage.replicas.replica_stream import Dropped, Operation, StateSet, StoredHardState, StoredStream
 from tests.campaigns import trials

@@ -12,9 +12,9 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Remembered
 from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.storage._frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.storage.contract import QUEUE, as_loaded, batches, enqueued, removed
 from tests.storage.segment_files import LARGE, file_of, filled, flip, opened, positions

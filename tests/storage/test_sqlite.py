@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged, InvalidInput, Refused
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
+from qsctl.storage.sqlite._trace import redact
 from qsctl.storage.sqlite.store import SqliteStorage
-from qsctl.storage.sqlite.trace import redact
 from tests.storage.contract import StoreContract, enqueued, removed
 
 NAME = "QSOrder@S@0@qsctl.db"

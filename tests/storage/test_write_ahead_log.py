@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.storage._frames import FRAME_HEADER, scan
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.frames import FRAME_HEADER, scan
 from qsctl.storage.log.log_frames import ENTRY_OVERHEAD_BYTES
 from qsctl.storage.log.log_upkeep import carry_over, checkpoint_all, existing_logs, keep_short, make_room
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of

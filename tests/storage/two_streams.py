@@ -8,7 +8,7 @@ from pathlib import Path
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.log.log_upkeep import keep_short
 from qsctl.storage.log.write_ahead_log import WriteAheadLog
 from qsctl.storage.streams.logged import LoggedStorage, write_group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.log.write_ahead_log import WriteAheadLog
 from qsctl.storage.streams.logged import LoggedStorage
 

@@ -14,8 +14,8 @@ from qsctl.eventlog.recording.writer import RecordingWriter
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.identity import SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.service.recording._recorder import fold_of
 from qsctl.service.recording.new_folder import begin_folder
-from qsctl.service.recording.recorder import fold_of
 from tests.service.recorder_process import NAME, READER, SETTINGS, WRITER
 
 STARTED_AT_NS = 1_790_000_000_123_456_789

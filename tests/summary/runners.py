@@ -10,7 +10,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task, run_task
-from qsctl.summary.sweeps.pieces import DonePiece
+from qsctl.summary.sweeps._pieces import DonePiece
 from qsctl.summary.sweeps.runner import Give, Runner
 from qsctl.summary.sweeps.sweep_folder import PointResult
 

@@ -47,7 +47,7 @@ def slow_work(folder: str, mean_s: float, scenario: Any, piece: Any, **rest: Any
     """
     import msgspec
 
-    from qsctl.summary.sweeps.pieces import work
+    from qsctl.summary.sweeps._pieces import work
 
     began, clock = time.time(), time.perf_counter()
     for task in piece.tasks:
@@ -69,7 +69,7 @@ def counting_work(folder: str, scenario: Any, piece: Any, **rest: Any) -> Any:
         rest: as of `pieces.work`.
     """
     from qsctl.sim.kernel.jit import KERNELS
-    from qsctl.summary.sweeps.pieces import work
+    from qsctl.summary.sweeps._pieces import work
 
     answer = work(scenario, piece, **rest)
     used = [kernel for kernel in KERNELS.values() if kernel._dispatcher is not None]
@@ -104,7 +104,7 @@ def _working(work: Callable[..., Any]) -> Iterator[None]:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("qsctl.summary.sweeps.spark_runner.work", work)
+            patched.setattr("qsctl.summary.sweeps._spark_runner.work", work)
             yield
     finally:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -111,7 +111,7 @@ def standalone_cluster(folder: Path, workers: int, cores: int) -> Iterator[Stand
         stack.callback(stop_spark)
         with pytest.MonkeyPatch.context() as patched:
             # A master that has the processor now and then only is not stuck.
-            patched.setattr("qsctl.summary.spark.master.ANSWER_SECONDS", PATIENCE_S)
+            patched.setattr("qsctl.summary.spark._master.ANSWER_SECONDS", PATIENCE_S)
             yield cluster
 
 

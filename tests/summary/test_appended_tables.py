@@ -14,8 +14,9 @@ from qsctl.errors import Damaged, InvalidInput, NotFound, UsageError
 from qsctl.eventlog.location import spark_pattern
 from qsctl.eventlog.run_folder import read_run_info, write_run_info
 from qsctl.instant import SECOND_NS
-from qsctl.summary import job, output
-from qsctl.summary.output import output_folder
+from qsctl.summary import _output as output
+from qsctl.summary import job
+from qsctl.summary._output import output_folder
 from qsctl.summary.recorded_run import read_these
 from tests.summary.conftest import message
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.inference.bounded_means import (
+from qsctl.summary.inference._bounded_means import (
     can_be_shown_below,
     lower_bound,
     runs_to_show_below,

@@ -17,13 +17,13 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary import read_runs, summarize, summary_frames
-from qsctl.summary.spark.gateway import java_home
+from qsctl.summary.spark._gateway import java_home
 from qsctl.summary.spark.java import find_java
 from qsctl.summary.spark.session import SparkOptions, spark_session, stop_spark
+from qsctl.summary.sweeps._spark_runner import SparkRunner, check_executors
 from qsctl.summary.sweeps.local_runner import LocalRunner
 from qsctl.summary.sweeps.points import EVERY_MEASURE
 from qsctl.summary.sweeps.size import size
-from qsctl.summary.sweeps.spark_runner import SparkRunner, check_executors
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from tests import processes
 from tests.campaigns import is_campaign
@@ -50,7 +50,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a server that has the processor now and then only, where a user would hear that it is stuck."""
-    monkeypatch.setattr("qsctl.summary.spark.master.ANSWER_SECONDS", PATIENCE_S)
+    monkeypatch.setattr("qsctl.summary.spark._master.ANSWER_SECONDS", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_no_java_starts_in_this_process(server: str) -> None:
 def test_an_executor_with_another_qsctl_is_named(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = spark_session(SparkOptions(server))
     here = {"host": "here", "python": ".".join(map(str, sys.version_info[:3])), "version": "9.9", "problem": ""}
-    monkeypatch.setattr("qsctl.summary.sweeps.spark_runner.self_report", lambda: here)
+    monkeypatch.setattr("qsctl.summary.sweeps._spark_runner.self_report", lambda: here)
     with pytest.raises(Unavailable, match=r"the executor on \S+ has qsctl \S+; this process has qsctl 9\.9"):
         check_executors(session, 2)
 

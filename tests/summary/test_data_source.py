@@ -16,7 +16,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.summary.log_frames import READ
+from qsctl.summary._log_frames import READ
 from qsctl.summary.measures import tables
 from tests.documents import page, programs
 from tests.summary.registered import register

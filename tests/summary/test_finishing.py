@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from qsctl.errors import Damaged
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import bucket_bounds_ns
+from qsctl.summary.finishing._percentiles import bucket_end_ns, ranks
 from qsctl.summary.finishing.arrow import LARGEST_SUM, grouped, with_exact_sums
 from qsctl.summary.finishing.counters import counted, loss_ratios
 from qsctl.summary.finishing.intervals import intervals
-from qsctl.summary.finishing.percentiles import bucket_end_ns, ranks
 from qsctl.summary.measures.observation import SUM_LOW_BITS
 
 

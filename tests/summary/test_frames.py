@@ -17,7 +17,7 @@ from qsctl.eventlog.schema import bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.done import times_to_done
-from qsctl.summary.local.session import LocalSession
+from qsctl.summary.local._session import LocalSession
 from qsctl.summary.measures import observation, tables
 from qsctl.summary.measures.blocks import blocks, blocks_of
 from qsctl.summary.measures.cells import cells

@@ -14,10 +14,10 @@ from pyspark.errors import PySparkException
 
 from qsctl.endings import start_held
 from qsctl.errors import QsctlError, Unavailable, UsageError
-from qsctl.summary.spark import gateway
+from qsctl.summary.spark import _gateway as gateway
 from qsctl.summary.spark import java as java_module
+from qsctl.summary.spark._gateway import Gateway, brief_home, java_home, java_options, last_words
 from qsctl.summary.spark.faults import spark_faults
-from qsctl.summary.spark.gateway import Gateway, brief_home, java_home, java_options, last_words
 from qsctl.summary.spark.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
 from qsctl.summary.spark.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
 from tests.processes import running

@@ -18,8 +18,8 @@ from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
 from qsctl.sim.simulate import open_scenario
 from qsctl.summary import job
+from qsctl.summary._output import output_folder
 from qsctl.summary.measures.tables import SCHEMAS
-from qsctl.summary.output import output_folder
 from qsctl.summary.read_rows import reported_to
 from qsctl.summary.recorded_run import read_run
 from qsctl.summary.run_summary import COUNTS, in_order

@@ -14,7 +14,7 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.simulate import open_scenario
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, run_task
-from qsctl.summary.sweeps.known_results import DepthsOfSearch
+from qsctl.summary.sweeps._known_results import DepthsOfSearch
 from qsctl.summary.sweeps.points import EVERY_MEASURE
 from qsctl.summary.sweeps.size import Sizing, size
 from tests.sim.random_scenarios import solace_scenarios

@@ -21,8 +21,8 @@ from qsctl.sim.run import run
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job
+from qsctl.summary.local._session import LocalFrame, LocalSession
 from qsctl.summary.local.engine import LocalEngine
-from qsctl.summary.local.session import LocalFrame, LocalSession
 from qsctl.summary.measures.observation import literal
 from qsctl.summary.run_summary import RunSummary
 from qsctl.summary.spark.session import SparkOptions

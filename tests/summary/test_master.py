@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import NoAnswer, Unavailable, UsageError
-from qsctl.summary.spark import master as master_module
-from qsctl.summary.spark.master import check_master
+from qsctl.summary.spark import _master as master_module
+from qsctl.summary.spark._master import check_master
 from qsctl.summary.spark.session import SparkOptions, spark_session
 
 PLACES = ["spark://{}", "sc://{}", "k8s://https://{}"]

@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 
 from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
-from qsctl.summary import job, log_frames
+from qsctl.summary import _log_frames as log_frames
+from qsctl.summary import job
 from qsctl.summary.differences import compare_runs
 from qsctl.summary.spark.session import SparkOptions
 from tests.campaigns import trials

@@ -26,9 +26,9 @@ from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import read_runs
-from qsctl.summary.spark import recording_stream
+from qsctl.summary.spark import _recording_stream as recording_stream
+from qsctl.summary.spark._recording_stream import STREAMED, RecordingStream, stream_schema
 from qsctl.summary.spark.data_source import QsctlDataSource, opened_stream
-from qsctl.summary.spark.recording_stream import STREAMED, RecordingStream, stream_schema
 from tests import processes
 from tests.campaigns import is_campaign, trials
 from tests.documents import page, programs

@@ -11,8 +11,8 @@ import pytest
 
 from qsctl.errors import UsageError
 from qsctl.sim.kernel.cache_directory import cache_root
+from qsctl.summary.spark._shared_session import session_beside
 from qsctl.summary.spark.java import find_java
-from qsctl.summary.spark.shared_session import session_beside
 
 NOTEBOOK = """
 from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ assert found.conf.get("spark.sql.session.timeZone") == "UTC"
 from qsctl.sim.simulate import open_scenario
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.sweep import Point, Task
-from qsctl.summary.sweeps.spark_runner import SparkRunner
+from qsctl.summary.sweeps._spark_runner import SparkRunner
 scenario = apply_overrides(open_scenario("burst", {}, {}), {"horizon": "100ms", "group[desks]/count": "1"})
 (result,) = SparkRunner(scenario).run([Task(Point(()), 0, 1)])
 assert result.figures[0].arrived_messages > 0

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from qsctl.summary.inference.steady import is_short, mean_of_run, percentile_of_run, relaxation, start_up
+from qsctl.summary.inference._steady import is_short, mean_of_run, percentile_of_run, relaxation, start_up
 from tests.campaigns import trials
 
 TRIALS = trials("QSCTL_CONFIDENCE_TRIALS", 0, 200)

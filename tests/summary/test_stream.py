@@ -27,10 +27,10 @@ from qsctl.sim.scenario.parts.traffic import ConstantSize, TraceArrivals
 from qsctl.sim.scenario.scenario import Scenario, Traffic
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, SweepPlan, Task, parse_axes, plan_sweep, run_task
-from qsctl.summary.sweeps import carried
-from qsctl.summary.sweeps.carried import CarriedScenario
+from qsctl.summary.sweeps import _carried as carried
+from qsctl.summary.sweeps._carried import CarriedScenario
+from qsctl.summary.sweeps._pieces import DonePiece, TaskPiece, ended, part_place, piece_of, piece_text, work
 from qsctl.summary.sweeps.local_runner import LocalRunner
-from qsctl.summary.sweeps.pieces import DonePiece, TaskPiece, ended, part_place, piece_of, piece_text, work
 from qsctl.summary.sweeps.points import EVERY_MEASURE
 from qsctl.summary.sweeps.runner import Give, JobWindow, Runner, SweepTasks
 from qsctl.summary.sweeps.size import Sizing, size

@@ -31,9 +31,9 @@ from qsctl.summary.comparison.compare import MeasureVerdict, compare, read_figur
 from qsctl.summary.comparison.compare_sentence import sentence
 from qsctl.summary.inference.statistics import interval_of
 from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps._spark_runner import SparkRunner
 from qsctl.summary.sweeps.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.sweeps.size import size
-from qsctl.summary.sweeps.spark_runner import SparkRunner
 from qsctl.summary.sweeps.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweeps.sweep_folder import finished, open_sweep, read_results
 from tests.summary.overloaded import DEPTH, overloaded, results_here

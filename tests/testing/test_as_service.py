@@ -10,7 +10,7 @@ import pytest
 import qsctl
 from qsctl.errors import NotFound, Refused, UsageError
 from qsctl.testing import VirtualService
-from qsctl.testing.running_service import SUBSCRIBER
+from qsctl.testing._running_service import SUBSCRIBER
 
 
 @pytest.fixture(scope="module")

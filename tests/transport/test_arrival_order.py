@@ -23,8 +23,8 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.serving._arrival_order import REMEMBERED_MAX, ArrivalOrder
 from qsctl.transport.dds.serving.administration import AdminEndpoints
-from qsctl.transport.dds.serving.arrival_order import REMEMBERED_MAX, ArrivalOrder
 from qsctl.transport.dds.wire.bodies import octets_of
 from qsctl.transport.dds.wire.commands import wire_request
 from qsctl.transport.dds.wire.wire_types import COMMAND_REQUEST_TOPIC, WireCommandRequest

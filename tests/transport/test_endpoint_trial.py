@@ -24,9 +24,9 @@ from qsctl.service.process.logger import ServiceLog, Verbosity
 from qsctl.service.run.open_service import DaemonOptions
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.qos import map_qos
-from qsctl.transport.dds.serving import endpoint_trial
-from qsctl.transport.dds.serving.delivery import DomainDelivery
-from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
+from qsctl.transport.dds.serving import _endpoint_trial as endpoint_trial
+from qsctl.transport.dds.serving._delivery import DomainDelivery
+from qsctl.transport.dds.serving._endpoint_trial import try_endpoints
 from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces
 from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame
 from tests.service.pipelines import service

@@ -15,7 +15,7 @@ from qsctl.transport.dds.clients.client_domain import ClientDomain
 from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import Changes
-from qsctl.transport.dds.serving.delivery import DomainDelivery
+from qsctl.transport.dds.serving._delivery import DomainDelivery
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.peer import queue_types as idl
 from tests.dds.plain_peer import PlainConsumer, PlainPeer, plain_peers

@@ -15,7 +15,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity, sequence_number_pair
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.resource import parse_resource
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.wire import packed_replies
+from qsctl.transport.dds.wire import _packed_replies as packed_replies
 from qsctl.transport.dds.wire.bodies import message_from_wire, octets_of, wire_identity
 from qsctl.transport.dds.wire.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire.wire_identity import WireGuid

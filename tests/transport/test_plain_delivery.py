@@ -11,7 +11,7 @@ from qsctl.core.messages import Inbound, Write
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.topic import class_of_builtin
-from qsctl.transport.dds.serving.delivery import DomainDelivery
+from qsctl.transport.dds.serving._delivery import DomainDelivery
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.peer.plain_types import Octets
 from tests.dds.plain_peer import PlainPeer, plain_peers

@@ -19,9 +19,8 @@ from qsctl.shipped import shipped
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.peers.announcements import Policies
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
-from qsctl.transport.dds.plain import idl
-from qsctl.transport.dds.plain.flow import PlainWriter, remaining_ns
-from qsctl.transport.dds.plain.octets import (
+from qsctl.transport.dds.plain import _idl as idl
+from qsctl.transport.dds.plain._octets import (
     XCDR1,
     XCDR2,
     pack_delivery,
@@ -30,8 +29,9 @@ from qsctl.transport.dds.plain.octets import (
     read_availability,
     read_write,
 )
-from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
-from qsctl.transport.dds.plain.payloads import payload_of, serialized
+from qsctl.transport.dds.plain._partitions import is_alone, reads_xcdr2_only
+from qsctl.transport.dds.plain._payloads import payload_of, serialized
+from qsctl.transport.dds.plain.flow import PlainWriter, remaining_ns
 
 GUIDS = [Guid(bytes([digit]) * 16) for digit in range(1, 7)]
 NUMBER = 2**62 + 3

@@ -10,7 +10,7 @@ import pytest
 from cyclonedds.core import DDSException
 
 from qsctl.client import QueueConsumer, QueueProducer, QueueReplier, QueueRequester
-from qsctl.client.dds_administrator import Administrator
+from qsctl.client._dds_administrator import Administrator
 from qsctl.errors import Refused
 from qsctl.transport.dds import participant as participants
 from qsctl.transport.dds.participant import TOPIC_ATTEMPTS, Participant

@@ -12,10 +12,10 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 from qsctl.cli.top.look import Figure, Look
-from qsctl.web.context import WebContext
-from qsctl.web.feed import PolledSource
-from qsctl.web.security import PageAccess
-from qsctl.web.server import PageServer, bind, create_app
+from qsctl.web._context import WebContext
+from qsctl.web._feed import PolledSource
+from qsctl.web._security import PageAccess
+from qsctl.web._server import PageServer, bind, create_app
 
 
 class MadeUpSource:

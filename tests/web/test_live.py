@@ -11,10 +11,10 @@ import pytest
 
 from qsctl.cli.top.look import Look
 from qsctl.errors import NoAnswer
-from qsctl.web.context import STREAMS_MAX
-from qsctl.web.feed import PolledSource
-from qsctl.web.history import CELLS_MAX, POINTS_MAX, SERIES, FigureRing, History
-from qsctl.web.live import SPARK_POINTS, RowPage
+from qsctl.web._context import STREAMS_MAX
+from qsctl.web._feed import PolledSource
+from qsctl.web._history import CELLS_MAX, POINTS_MAX, SERIES, FigureRing, History
+from qsctl.web._live import SPARK_POINTS, RowPage
 from tests.web.serving import MadeUpSource, look_of, served
 
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e\x1b[2J\n'

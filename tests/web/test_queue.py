@@ -11,9 +11,9 @@ import pytest
 
 from qsctl.cli.service_options import TargetOptions
 from qsctl.cli.top.live import LiveSource
-from qsctl.web.desk import ServiceDesk
-from qsctl.web.feed import PolledSource
-from qsctl.web.payload_view import CHARACTERS_MAX, payload_view
+from qsctl.web._desk import ServiceDesk
+from qsctl.web._feed import PolledSource
+from qsctl.web._payload_view import CHARACTERS_MAX, payload_view
 from tests.cli.shell import Shell
 from tests.web.serving import Page, served
 

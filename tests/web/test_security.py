@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import pytest
 
-from qsctl.web.context import WebContext
-from qsctl.web.security import BODY_OCTETS_MAX, POLICY, Gate, PageAccess
+from qsctl.web._context import WebContext
+from qsctl.web._security import BODY_OCTETS_MAX, POLICY, Gate, PageAccess
 from tests.web.serving import served
 
 JSON = {"content-type": "application/json"}

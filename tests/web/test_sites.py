@@ -11,8 +11,8 @@ from qsctl.cli.top.recorded import RunSource
 from qsctl.eventlog.location import location
 from qsctl.netconfig.graph import LinkKind, SiteLink
 from qsctl.netconfig.read import read_netconfig
-from qsctl.web.engines import columns_of, graph_of
-from qsctl.web.feed import PolledSource
+from qsctl.web._engines import columns_of, graph_of
+from qsctl.web._feed import PolledSource
 from tests.web.serving import MadeUpSource, look_of, served
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 from qsctl.sim.replication import simulate_figures
 from qsctl.sim.simulate import open_scenario
-from qsctl.web.context import AskedSources
+from qsctl.web._context import AskedSources
 from tests.cli.shell import Shell
 from tests.web.serving import Page, Stream, served
 

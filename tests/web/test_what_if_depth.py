@@ -10,7 +10,7 @@ import pytest
 from qsctl.sim.kernel.records import LOG_ROW
 from qsctl.sim.model import NEVER, OUTCOMES
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
-from qsctl.web.what_if_depth import INSTANTS, DepthCounter
+from qsctl.web._what_if_depth import INSTANTS, DepthCounter
 
 BUCKETS = 20
 NAMES = ["G-1", "D-1", "D-2"]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import qsctl
-from qsctl.web.context import AskedSources
+from qsctl.web._context import AskedSources
 from tests.web.serving import Page, Stream, served
 
 MONDAY = Path(__file__).parents[2] / "fixtures/recordings/monday"

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from qsctl.core.ready import Ready
-from qsctl.service.replicas import replica_stores
-from qsctl.service.replicas.replica_writes import ReplicaWrites
+from qsctl.service.replicas import _replica_stores as replica_stores
+from qsctl.service.replicas._replica_writes import ReplicaWrites
 from qsctl.service.stores import stores
 from qsctl.service.stores.stores import Stores
 from qsctl.sim.world.environment.disk import MountedDisk
 from qsctl.storage.base import Sync
+from qsctl.storage.log._written_file import WrittenFile
 from qsctl.storage.log.segment_log import SegmentLog
-from qsctl.storage.log.written_file import WrittenFile
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_stream import Appended, StateSet
-from qsctl.storage.streams.checkpoints import Checkpoints
+from qsctl.storage.streams._checkpoints import Checkpoints
 from qsctl.transport.dds.peers.correspondents import Correspondents
 
 DriverMutant = Callable[[pytest.MonkeyPatch], None]

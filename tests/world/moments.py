@@ -13,7 +13,7 @@ from qsctl.sim.world.services.incarnations import OF_THE_FILE
 from qsctl.sim.world.services.stored import Install, Operation, Truncate
 
 if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
+    from qsctl.sim.world._world import World
 
 
 class Moment(StrEnum):

@@ -13,7 +13,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import EpochBegan
 from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
-from qsctl.service.replicas import replica_stores
+from qsctl.service.replicas import _replica_stores as replica_stores
 from qsctl.sim.world.environment.disk import DIRECTORY, MountedDisk, PowerFailed, ProcessHangs, SimulatedDisk
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_stream import StateSet, StoredHardState

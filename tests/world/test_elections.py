@@ -20,7 +20,7 @@ from qsctl.eventlog.explained import merged_replicated_queues
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import ReplicatedQueue, ReplicationInfo, RuleVerdict
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.report.cluster_tables import cluster_tables
+from qsctl.report._cluster_tables import cluster_tables
 from qsctl.sim.replication import simulate_figures
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
 from qsctl.config.problems import ConfigError
+from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability.ballot import HardState
-from qsctl.core.high_availability.log import ReplicatedLog
 from qsctl.core.messages import Inbound
 from qsctl.core.records import Enqueued
 from qsctl.errors import ExitStatus, InvalidInput

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from qsctl.cli._shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SERVICE_PANEL
-from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL, group="container", help="Files that run a service with Podman, Docker or Kubernetes."

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.administer.live_configuration import COMMANDS as CONFIGURATION_COMMANDS
 from qsctl.cli.administer.replication_results import Replications
 from qsctl.cli.administer.snippets import checked_selector
-from qsctl.cli.administer.watching import WatchOptions
 from qsctl.cli.command import Commands
 from qsctl.cli.output.frames import Frame
 from qsctl.cli.output.payloads import TypesOption

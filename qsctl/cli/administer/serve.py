@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._served_configuration import Loading
 from qsctl.cli.administer.recording_options import (
     LEVEL_HELP,
     MAX_DEFAULT,
@@ -20,7 +21,6 @@ from qsctl.cli.administer.recording_options import (
     RecordLevel,
     start_command,
 )
-from qsctl.cli.administer.served_configuration import Loading
 from qsctl.cli.command import Commands
 from qsctl.cli.options import WITHOUT_TCP_HELP, VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note

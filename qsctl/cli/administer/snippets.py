@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.administer.queue_options import QueueOptions, check_name
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._output_files import written
 from qsctl.cli.command import Commands
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.output_files import written
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.simulation.options.captures import Captures
 from qsctl.cli.simulation.options.foreign_queue import ForeignQueueOptions, drafted, read_in

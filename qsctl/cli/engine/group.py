@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.engine import change, dump, run, site
+from qsctl.cli.engine import _change as change
+from qsctl.cli.engine import _dump as dump
+from qsctl.cli.engine import _run as run
+from qsctl.cli.engine import _site as site
 from qsctl.cli.panels import MORE_PANEL
 
 COMMANDS: Final = Commands(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from qsctl.cli.input_files import reading
+from qsctl.cli._input_files import reading
 from qsctl.config.problems import Problem, Severity
 from qsctl.errors import InvalidInput
 from qsctl.netconfig.tcl import TclText, TclTrouble

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from qsctl.cli.engine.options import DateOrderOption, date_order
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input
+from qsctl.cli.engine._options import DateOrderOption, date_order
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.render import note
 from qsctl.errors import UsageError

@@ -13,9 +13,9 @@ from typing import Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.help.finding import Finding
-from qsctl.cli.help.migration import Migration, migration_of
-from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
+from qsctl.cli.help._finding import Finding
+from qsctl.cli.help._migration import Migration, migration_of
+from qsctl.cli.help._peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.declared import DeclaredRows
 from qsctl.cli.output.results import Block, Column, Plain, Row, TableBlock, TextBlock, fields_of
@@ -267,7 +267,7 @@ def doctor(
     if peer:
         return PeerKinds(tuple(PEER_KINDS))
     if service:
-        from qsctl.cli.help.service_findings import service_findings
+        from qsctl.cli.help._service_findings import service_findings
 
         options = TargetOptions(service=service, state_dir=state_dir, timeout=timeout, target=target)
         return Health(tuple(service_findings(options)), "The service is well.")

@@ -100,7 +100,7 @@ def help_pages(
     if man is not None:
         if words:
             raise UsageError("--man writes all pages", remedy="Leave the topic out.")
-        from qsctl.cli.help.man_pages import write_man_pages
+        from qsctl.cli.help._man_pages import write_man_pages
 
         return HelpResult(written=tuple(str(path) for path in write_man_pages(man)), folder=str(man))
     if not words:
@@ -110,7 +110,7 @@ def help_pages(
 
 def _text(words: Sequence[str]) -> str:
     """Return the page of this name, or the reference of a command, or of the commands of a group."""
-    from qsctl.cli.help.command_tree import commands
+    from qsctl.cli.help._command_tree import commands
     from qsctl.cli.help.reference.commands import section
     from qsctl.cli.help.topics import page, topics
 

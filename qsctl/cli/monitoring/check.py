@@ -17,16 +17,16 @@ from typer.core import TyperCommand
 
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument
-from qsctl.cli.monitoring.check_alerts import fired
-from qsctl.cli.monitoring.check_engine import (
+from qsctl.cli.monitoring._check_alerts import fired
+from qsctl.cli.monitoring._check_engine import (
     ENGINE_MEASURES,
     EngineStateOption,
     EngineThreadOption,
     engine_values,
     refuse_older,
 )
-from qsctl.cli.monitoring.check_service import of_dead_letters, of_service, of_services
-from qsctl.cli.monitoring.check_values import (
+from qsctl.cli.monitoring._check_service import of_dead_letters, of_service, of_services
+from qsctl.cli.monitoring._check_values import (
     CLIENT_MEASURES,
     DEAD_LETTER_MEASURES,
     OLDEST_AGE,
@@ -39,8 +39,8 @@ from qsctl.cli.monitoring.check_values import (
     of_recorded_queues,
     unit_of,
 )
+from qsctl.cli.monitoring._nagios import CheckStatus, Range, number, one_line, parse_range, performance, status_of
 from qsctl.cli.monitoring.listing_source import ListingSource, ReplicationOption
-from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, one_line, parse_range, performance, status_of
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Block, Result, Row, TextBlock

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeGuard, TypeVar
 
 import typer
 
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.broker_options import BrokerOptions
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.errors import InvalidInput, NotFound, Refused, UsageError
 
 if TYPE_CHECKING:

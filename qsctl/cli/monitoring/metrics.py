@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
 from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 from qsctl.errors import ExitStatus, UsageError
 
 COMMANDS: Final = Commands(
@@ -119,7 +119,7 @@ def engine(
     options: LookOptions,
 ) -> EngineMetrics:
     """Print the figures of an integration engine's databases for Prometheus, or write them for its node exporter."""
-    from qsctl.cli.monitoring.engine_metrics import engine_metrics
+    from qsctl.cli.monitoring._engine_metrics import engine_metrics
 
     watched = options.look(sources)
     text = engine_metrics(watched)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.monitoring._show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.cli.monitoring.listing_source import (
     ListingSource,
     ReplicationOption,
@@ -21,7 +22,6 @@ from qsctl.cli.monitoring.listing_source import (
     only,
 )
 from qsctl.cli.monitoring.show_engine import show_engine
-from qsctl.cli.monitoring.show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.cli.output.render import note
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.errors import Refused, UsageError

@@ -136,7 +136,7 @@ class ShownEngine(DeclaredRows, rows=WaitingQueue):
 
     def prometheus(self) -> str:
         """Return the figures as metrics; see `qsctl metrics engine`."""
-        from qsctl.cli.monitoring.engine_metrics import engine_metrics
+        from qsctl.cli.monitoring._engine_metrics import engine_metrics
 
         return engine_metrics(self.watched)
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli._waiting_service import WaitingService
 from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.output.declared import DeclaredResult, row_of
 from qsctl.cli.output.results import Block, Plain, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, NotFound, UsageError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
 
 from qsctl.cli.caller import program_caller
-from qsctl.cli.output.markdown import show_markdown
-from qsctl.cli.output.plain_table import ColumnLayout
+from qsctl.cli.output._markdown import show_markdown
+from qsctl.cli.output._plain_table import ColumnLayout
 from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.output.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.cli.output.view import AS_IT_IS, View, viewed

@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output import render
+from qsctl.cli.output._plain_table import ColumnLayout
 from qsctl.cli.output.frames import Frame, FramePrinter
-from qsctl.cli.output.plain_table import ColumnLayout
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import PartialResult, Result, TableBlock
 from qsctl.cli.output.view import AS_IT_IS, View, viewed

@@ -11,9 +11,10 @@ import typer
 from qsctl.cli.broker_options import BrokerAddress
 from qsctl.cli.command import Commands
 from qsctl.cli.panels import SIMULATION_PANEL
-from qsctl.cli.profiles import checks as profile_checks
-from qsctl.cli.profiles import conversion as profile_conversion
-from qsctl.cli.profiles import desired as desired_profiles
+from qsctl.cli.profiles import _checks as profile_checks
+from qsctl.cli.profiles import _conversion as profile_conversion
+from qsctl.cli.profiles import _desired as desired_profiles
+from qsctl.cli.profiles._results import ProfileText, ShownProfile
 from qsctl.cli.profiles.options import (
     FileArgument,
     FileOrBrokerArgument,
@@ -22,7 +23,6 @@ from qsctl.cli.profiles.options import (
     note_lost,
     setting_named,
 )
-from qsctl.cli.profiles.results import ProfileText, ShownProfile
 from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli._output_files import written
 from qsctl.cli.broker_options import BrokerAddress
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.render import note
-from qsctl.cli.output_files import written
 from qsctl.errors import UsageError
 from qsctl.profiles.formats.kinds import Format
 

@@ -16,7 +16,7 @@ from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.samples.bench_results import Benchmark
+from qsctl.cli.samples._bench_results import Benchmark
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import UsageError
 

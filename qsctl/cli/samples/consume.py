@@ -8,12 +8,12 @@ from typing import Annotated, Final
 
 import typer
 
+from qsctl.cli._waiting_service import WaitingService
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.cli.samples.consume_results import Consumed, ConsumerAnswer
+from qsctl.cli.samples._consume_results import Consumed, ConsumerAnswer
 from qsctl.cli.service_options import QueueArgument
-from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, UsageError
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)

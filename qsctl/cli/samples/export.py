@@ -86,9 +86,9 @@ def export(
     related_reader_guid, dead_letter_from, dead_letter_reason, dead_letter_position, dead_letter_incarnation,
     incarnation, payload and payload_encoding.
     """
+    from qsctl.cli.samples._sample_lines import line_of
     from qsctl.cli.samples.json_form import read_type_file, reader_of
     from qsctl.cli.samples.sample_files import JsonLinesWriter, ParquetWriter, new_file
-    from qsctl.cli.samples.sample_lines import line_of
     from qsctl.client.transfer import require_one_place
     from qsctl.core.admin.resolve import short_name
 

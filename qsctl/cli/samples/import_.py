@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input
 from qsctl.cli.command import Commands
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.export import FormatOption
 from qsctl.cli.samples.move import DryRunOption, LimitOption, RateOption

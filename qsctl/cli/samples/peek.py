@@ -60,7 +60,7 @@ class Peeked(ListResult):
 
     def rows(self) -> list[Row]:
         """One row a sample."""
-        from qsctl.cli.samples.sample_lines import line_of
+        from qsctl.cli.samples._sample_lines import line_of
 
         return [
             {

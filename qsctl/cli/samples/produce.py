@@ -109,7 +109,7 @@ def produce(
 
     Exits with 0 when all were accepted, 3 when only some were, 7 when none was, 8 when a queue did not answer.
     """
-    from qsctl.cli.samples.input import Content, payloads
+    from qsctl.cli.samples._input import Content, payloads
     from qsctl.cli.samples.writer import write_all
     from qsctl.client.topics import topic_named
 

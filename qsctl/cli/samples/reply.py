@@ -66,8 +66,8 @@ def reply(
     """
     from qsctl.cli.location import seconds
     from qsctl.cli.output.render import note
-    from qsctl.cli.samples.reply_maker import reply_maker
-    from qsctl.cli.samples.request_queue import request_queue
+    from qsctl.cli.samples._reply_maker import reply_maker
+    from qsctl.cli.samples._request_queue import request_queue
     from qsctl.client import QueueReplier
     from qsctl.errors import NoAnswer
     from qsctl.identity import NIL_GUID

@@ -75,7 +75,7 @@ def request(
     rejected the request.
     """
     from qsctl.cli.location import seconds
-    from qsctl.cli.samples.request_queue import printable, request_content, request_queue
+    from qsctl.cli.samples._request_queue import printable, request_content, request_queue
     from qsctl.client import QueueRequester
     from qsctl.errors import NoAnswer
     from qsctl.identity import guid_from_hex

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
-from qsctl.cli.samples.sample_lines import SampleLine, sample_of_fields, sample_of_line
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input, reading
+from qsctl.cli.samples._sample_lines import SampleLine, sample_of_fields, sample_of_line
 from qsctl.endings import TemporaryFile, TemporaryFolder
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity

@@ -168,7 +168,7 @@ def simulate(
     overrides = {**of_profiles, **overrides}
     check_rules(read)
     if rare is not None:
-        from qsctl.cli.simulation.rare import simulate_rare
+        from qsctl.cli.simulation._rare import simulate_rare
 
         _refuse_with_rare({"--spark": spark, "--out": out, "--level": level, "--by": by})
         return simulate_rare(

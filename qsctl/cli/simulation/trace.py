@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._input_files import reading
 from qsctl.cli.broker_options import PROMETHEUS, http_client
 from qsctl.cli.command import Commands
-from qsctl.cli.input_files import reading
 from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Plain, TextBlock, fields_of

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli._output_files import written
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import agree_to_cost
-from qsctl.cli.output_files import written
 from qsctl.cli.panels import SIMULATION_PANEL
 from qsctl.cli.simulation.options.command_line import command_line
 from qsctl.cli.simulation.options.foreign_queue import ForeignQueueOptions, drafted, read_in

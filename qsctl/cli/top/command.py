@@ -114,7 +114,7 @@ def top(
         from qsctl.cli.top.live import LiveSource
 
         source = LiveSource(service.open, service.service, keeps_open=service.service.startswith("dds:"))
-    from qsctl.cli.top.terminal import Looker, show
+    from qsctl.cli.top._terminal import Looker, show
 
     show(Looker(source, interval_s), is_run=run is not None)
     watched = str(engine[0]) if engine else service.service if run is None else run

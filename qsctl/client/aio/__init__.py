@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from qsctl.client.aio.consumer import QueueConsumer
-    from qsctl.client.aio.producer import QueueProducer
-    from qsctl.client.aio.replier import QueueReplier
-    from qsctl.client.aio.requester import QueueRequester
+    from qsctl.client.aio._consumer import QueueConsumer
+    from qsctl.client.aio._producer import QueueProducer
+    from qsctl.client.aio._replier import QueueReplier
+    from qsctl.client.aio._requester import QueueRequester
 
 __getattr__ = exports(
     __name__,
     {
-        "QueueConsumer": "consumer",
-        "QueueProducer": "producer",
-        "QueueReplier": "replier",
-        "QueueRequester": "requester",
+        "QueueConsumer": "_consumer",
+        "QueueProducer": "_producer",
+        "QueueReplier": "_replier",
+        "QueueRequester": "_requester",
     },
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from qsctl.client.desired.differences import INHERITED, other_changes, queue_changes, with_inherited
+from qsctl.client.desired._differences import INHERITED, other_changes, queue_changes, with_inherited
 from qsctl.client.desired.steps import Action, Obstacle, Plan, PlanStep, SettingChange
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.hosted_service import HostedService

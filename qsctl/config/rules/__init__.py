@@ -12,22 +12,40 @@ from typing import Final, TypeAlias
 
 from lxml.etree import _Element
 
+from qsctl.config._reader import ServiceReading
 from qsctl.config.problems import Problem, Severity
-from qsctl.config.reader import ServiceReading
 from qsctl.config.rules import (
-    counts,
-    delivery_policies,
-    durations,
-    names,
-    qos,
-    queues,
-    references,
+    _counts as counts,
+)
+from qsctl.config.rules import (
+    _delivery_policies as delivery_policies,
+)
+from qsctl.config.rules import (
+    _durations as durations,
+)
+from qsctl.config.rules import (
+    _names as names,
+)
+from qsctl.config.rules import (
+    _qos as qos,
+)
+from qsctl.config.rules import (
+    _queues as queues,
+)
+from qsctl.config.rules import (
+    _references as references,
+)
+from qsctl.config.rules import (
+    _service as service,
+)
+from qsctl.config.rules import (
+    _storage as storage,
+)
+from qsctl.config.rules import (
     replication,
-    service,
-    storage,
     transports,
 )
-from qsctl.config.rules.place import QueuePlace, ServicePlace, places_of_queues
+from qsctl.config.rules._place import QueuePlace, ServicePlace, places_of_queues
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings

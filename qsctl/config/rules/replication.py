@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import QueuePlace, ServicePlace
+from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of

@@ -19,7 +19,7 @@ from qsctl.config.qos_libraries.transport_properties import (
     map_transport,
     properties_of,
 )
-from qsctl.config.rules.place import ServicePlace
+from qsctl.config.rules._place import ServicePlace
 from qsctl.config.settings import ServiceConfiguration
 
 NO_TCP: Final = "the installed Cyclone DDS is built without TCP, as the wheels of its Python package are"

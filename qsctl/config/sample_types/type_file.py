@@ -10,7 +10,7 @@ from pathlib import Path
 
 from qsctl.config.files.document import read_file
 from qsctl.config.problems import ConfigError, has_errors
-from qsctl.config.sample_types.type_document import parse_types, types_of_document
+from qsctl.config.sample_types._type_document import parse_types, types_of_document
 from qsctl.config.sample_types.types import TypeLibrary, read_types
 from qsctl.errors import InvalidInput
 

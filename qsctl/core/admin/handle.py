@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, assert_never
 
+from qsctl.core.admin._reading import SampleReading
+from qsctl.core.admin._removal import SampleRemoval
+from qsctl.core.admin._samples import flag_samples, insert_samples, move_samples, remove_samples
 from qsctl.core.admin.command import (
     Command,
     CreateQueue,
@@ -31,11 +34,8 @@ from qsctl.core.admin.command import (
     StopRecording,
     UpdateQueue,
 )
-from qsctl.core.admin.reading import SampleReading
-from qsctl.core.admin.removal import SampleRemoval
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
-from qsctl.core.admin.samples import flag_samples, insert_samples, move_samples, remove_samples
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.selector.parse import parse_selector

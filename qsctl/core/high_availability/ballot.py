@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from qsctl.core.high_availability.log import LastEntry
+from qsctl.core.high_availability._log import LastEntry
 
 NO_VOTER: Final = "*"
 """In the place of a vote: the replica lost its log and has none until it holds the log again."""

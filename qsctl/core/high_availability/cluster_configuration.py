@@ -25,7 +25,7 @@ from qsctl.core.admin.command import (
 )
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
-from qsctl.core.high_availability.changes import check_change
+from qsctl.core.high_availability._changes import check_change
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.records import ConfigurationKnown, Enqueued, QueueRecord, Remembered
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings

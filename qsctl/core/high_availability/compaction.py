@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.core.high_availability.followed import Followed
-from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._followed import Followed
+from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 
 COMPACTED_OVER_COUNT: Final = 16_384

@@ -18,6 +18,8 @@ from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue,
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
+from qsctl.core.high_availability._configuration_follower import ConfigurationFollower
+from qsctl.core.high_availability._configuration_steps import lacking_participants, next_change
 from qsctl.core.high_availability.cluster_configuration import (
     CHANGES,
     CONFIGURATION_STREAM,
@@ -26,8 +28,6 @@ from qsctl.core.high_availability.cluster_configuration import (
     names_of,
     subscribers_of,
 )
-from qsctl.core.high_availability.configuration_follower import ConfigurationFollower
-from qsctl.core.high_availability.configuration_steps import lacking_participants, next_change
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.messages import AckResponse, CommandReply, CommandRequest, Outbound, SampleFlag, Write
 from qsctl.core.messages import WriteAcknowledgment as Answer

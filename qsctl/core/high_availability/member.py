@@ -27,20 +27,20 @@ from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
+from qsctl.core.high_availability._changes import check_names, check_size, refuse_change, strictest
+from qsctl.core.high_availability._followed import Followed
+from qsctl.core.high_availability._follower import Follower
+from qsctl.core.high_availability._groups import incarnation_of_entry, incarnation_of_request
+from qsctl.core.high_availability._status import WITH_STATUS, status_of, with_replication
+from qsctl.core.high_availability._steady_time import SteadyTime
 from qsctl.core.high_availability.ballot import HardState
-from qsctl.core.high_availability.changes import check_names, check_size, refuse_change, strictest
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM, created_names
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.configuration import Configuration, configuration_of
-from qsctl.core.high_availability.followed import Followed
-from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Frame
-from qsctl.core.high_availability.groups import incarnation_of_entry, incarnation_of_request
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import FrameRefused, Jitter, RoleChanged, StoredLog
-from qsctl.core.high_availability.status import WITH_STATUS, status_of, with_replication
-from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,

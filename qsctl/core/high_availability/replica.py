@@ -20,13 +20,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from qsctl.core.high_availability import progress
-from qsctl.core.high_availability.allegiance import Allegiance
+from qsctl.core.high_availability import _progress as progress
+from qsctl.core.high_availability._allegiance import Allegiance
+from qsctl.core.high_availability._clients import Clients
+from qsctl.core.high_availability._epochs import SeenEpochs
+from qsctl.core.high_availability._followed import Fed, Followed, Unplayable
+from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_another_group, right_group
+from qsctl.core.high_availability._learner import Learner
+from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
+from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability.ballot import Ballot, HardState
-from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
-from qsctl.core.high_availability.epochs import SeenEpochs
-from qsctl.core.high_availability.followed import Fed, Followed, Unplayable
 from qsctl.core.high_availability.frames import (
     Canvass,
     Confirmed,
@@ -38,12 +43,7 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
-from qsctl.core.high_availability.groups import EARLIER, incarnation_of, is_of_another_group, right_group
-from qsctl.core.high_availability.learner import Learner
-from qsctl.core.high_availability.log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
-from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability.outgoing import Outgoing
-from qsctl.core.high_availability.producers import Producers
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, assert_never
 
-from qsctl.core.integration import recovery
+from qsctl.core.integration import _recovery as recovery
+from qsctl.core.integration._lifecycle import HeldMessage
+from qsctl.core.integration._message_queue import MessageQueue
+from qsctl.core.integration._protocol_thread import ProtocolThread
+from qsctl.core.integration._site import Site
+from qsctl.core.integration._translation_thread import TranslationThread
 from qsctl.core.integration.administration import Keeper, again, requirement_of, stop_first
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.events import Changed, Event, Fate
-from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Message, MessageId
-from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import (
     Acknowledged,
     Answered,
@@ -32,11 +35,8 @@ from qsctl.core.integration.messages import (
     ThreadStarted,
     ThreadStopped,
 )
-from qsctl.core.integration.protocol_thread import ProtocolThread
 from qsctl.core.integration.records import CopyRemovalCause, Record
 from qsctl.core.integration.settings import EngineSettings, ProcessSettings
-from qsctl.core.integration.site import Site
-from qsctl.core.integration.translation_thread import TranslationThread
 from qsctl.errors import NotFound, Refused
 from qsctl.instant import Nanoseconds
 

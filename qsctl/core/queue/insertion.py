@@ -14,8 +14,8 @@ from typing import Final
 from qsctl.core.events import BounceReason
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import SampleFlag
+from qsctl.core.queue._lifespan import QueueLifespan
 from qsctl.core.queue.dead_letter import dead_letter_identity
-from qsctl.core.queue.lifespan import QueueLifespan
 from qsctl.core.queue.sample import DeadLetterOrigin, Sample
 from qsctl.core.records import DeadLetterReason
 from qsctl.instant import INFINITE_NS, Nanoseconds

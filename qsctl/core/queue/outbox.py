@@ -10,7 +10,7 @@ from typing import Protocol
 
 from qsctl.core.events import Event
 from qsctl.core.messages import Inbound, Outbound
-from qsctl.core.queue.agenda import Agenda
+from qsctl.core.queue._agenda import Agenda
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import SERVICE_STREAM, Batch, Input, Ready, StreamName
 from qsctl.core.records import Record

@@ -16,12 +16,12 @@ from typing import Final, assert_never
 
 from qsctl.core.events import BounceReason, SamplesRestored
 from qsctl.core.messages import SampleFlag
+from qsctl.core.queue._persistence import enqueued_record
+from qsctl.core.queue._redelivery import release
+from qsctl.core.queue._undeliverable import UNDELIVERABLE
 from qsctl.core.queue.dead_letter import CAUSES, dead_letter_identity
-from qsctl.core.queue.persistence import enqueued_record
-from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import (
     Assigned,
     ConfigurationKnown,

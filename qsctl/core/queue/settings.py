@@ -1,6 +1,6 @@
 """The settings of a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
 
-Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
+Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts, that `config/_build.py` makes of XML;
 two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
 
 A field that is made by `_in_place` can be changed while its queue works, see `core.queue.change`.

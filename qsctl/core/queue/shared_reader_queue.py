@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from qsctl.core.events import BounceReason, ReturnReason
 from qsctl.core.messages import ConsumerAvailability, ConsumerJoined, ConsumerLeft, Write
+from qsctl.core.queue._context import QueueContext
+from qsctl.core.queue._delivery import Deliveries
+from qsctl.core.queue._entry import Entry
+from qsctl.core.queue._held import Held
+from qsctl.core.queue._lifespan import Lifespans
+from qsctl.core.queue._limits import Limits
+from qsctl.core.queue._membership import ConsumerMembership
+from qsctl.core.queue._reader_cache import ReaderCache
+from qsctl.core.queue._removal import Removal
+from qsctl.core.queue._undeliverable import DeadLetterLine, DeadLetterPlace, Undeliverables, UndeliverableSource
 from qsctl.core.queue.consumer import Consumer
-from qsctl.core.queue.context import QueueContext
-from qsctl.core.queue.delivery import Deliveries
-from qsctl.core.queue.entry import Entry
-from qsctl.core.queue.held import Held
 from qsctl.core.queue.insertion import Insertion
-from qsctl.core.queue.lifespan import Lifespans
-from qsctl.core.queue.limits import Limits
-from qsctl.core.queue.membership import ConsumerMembership
 from qsctl.core.queue.outbox import OpenStream, Outbox
-from qsctl.core.queue.reader_cache import ReaderCache
-from qsctl.core.queue.removal import Removal
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Undeliverables, UndeliverableSource
 from qsctl.core.records import DeadLetterReason, MovedFrom, Remembered, RemovalCause, Returned
 from qsctl.identity import NIL_GUID, NIL_INCARNATION, Guid, Incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
-from qsctl.core.selector.build import Misfit, SelectorBuilder
+from qsctl.core.selector._build import Misfit, SelectorBuilder
 from qsctl.core.selector.expression import EVERYTHING, Expression
 from qsctl.errors import UsageError
 

@@ -18,7 +18,7 @@ from qsctl.core.messages import StatusPublication
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics._counters import QueueStatistics
 from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, CurrentCounts, SharedReaderQueueStatus
 from qsctl.errors import UNREADABLE, Damaged
 from qsctl.identity import NIL_INCARNATION

@@ -28,9 +28,9 @@ from qsctl.core.messages import CommandRequest, ConsumerAvailability, ConsumerJo
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.ready import Input
 from qsctl.eventlog.queue_counts import counter_columns
-from qsctl.eventlog.recording.log_book import LogBook
+from qsctl.eventlog.recording._log_book import LogBook
+from qsctl.eventlog.recording._sample_steps import SampleSteps
 from qsctl.eventlog.recording.queue_state import QueueState, Row, address_text, shown_names
-from qsctl.eventlog.recording.sample_steps import SampleSteps
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.schema import CommandKind, PeerHappening
 from qsctl.eventlog.recording.story import (

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from qsctl.config.problems import Problem, Severity, shown
+from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.names import suggestion
-from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, default_profile
 from qsctl.profiles.setting import ProfileSetting, Value, ValueKind
 

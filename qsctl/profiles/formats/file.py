@@ -13,19 +13,24 @@ from typing import Final
 from qsctl.config.files.document import DocumentLimits, read_file
 from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean
 from qsctl.errors import NotFound, UsageError
+from qsctl.profiles._problems import ProfileError, refusal
 from qsctl.profiles.client_profile import ClientProfile
-from qsctl.profiles.formats import ansible, cli_text, csv_table, listing, semp_v1, semp_v2, terraform, xml
-from qsctl.profiles.formats.draft import Drafts, ReadProfile
-from qsctl.profiles.formats.format import (
+from qsctl.profiles.formats import _ansible as ansible
+from qsctl.profiles.formats import _cli_text as cli_text
+from qsctl.profiles.formats import _csv_table as csv_table
+from qsctl.profiles.formats import _semp_v1 as semp_v1
+from qsctl.profiles.formats import _terraform as terraform
+from qsctl.profiles.formats import listing, semp_v2, xml
+from qsctl.profiles.formats._format import (
     BYTES_MAX,
     HELD_FIELDS,
     HOLDS_MESSAGE_VPN,
     STATES_EVERYTHING,
     format_of,
 )
+from qsctl.profiles.formats.draft import Drafts, ReadProfile
 from qsctl.profiles.formats.kinds import Format
 from qsctl.profiles.formats.selection import Selected
-from qsctl.profiles.problems import ProfileError, refusal
 from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, SETTINGS, value_of
 
 _TEXT_READERS: Final = {

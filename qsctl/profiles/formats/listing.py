@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from qsctl.profiles._problems import refusal
 from qsctl.profiles.client_profile import QUEUE_ORDER, ClientProfile, Threshold, burst_field, depth_field
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
-from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_FIELD, limit_of, value_of
 from qsctl.profiles.setting import ProfileSetting, ValueKind
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from qsctl.profiles._problems import refusal
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.listings.captures import json_of
-from qsctl.profiles.problems import refusal
 from qsctl.profiles.ranges import BY_SEMP_V2, SETTINGS, value_of
 from qsctl.profiles.setting import ProfileSetting, Value
 

@@ -18,10 +18,10 @@ from qsctl.config.files.document import DocumentLimits, attributes_of, parse_doc
 from qsctl.config.problems import ConfigError, line_of
 from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, parse_duration
+from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
-from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import SETTINGS, value_of
 from qsctl.profiles.setting import ProfileSetting
 

@@ -17,20 +17,23 @@ from dataclasses import fields
 from typing import Any, Final
 
 from qsctl.config.problems import Problem, shown
-from qsctl.profiles.listings.blocks import read_client, read_neighbor
-from qsctl.profiles.listings.captures import CapturedParts, decoded, parts_of
-from qsctl.profiles.listings.csv_rows import looks_like_csv_rows, read_csv_rows
-from qsctl.profiles.listings.discard_lines import first_discards, read_discard_lines
-from qsctl.profiles.listings.discards import CLIENT as CLIENT_PREFIX
-from qsctl.profiles.listings.discards import MESSAGE_VPN, QUEUE, TOPIC_ENDPOINT
-from qsctl.profiles.listings.heading_table import (
+from qsctl.profiles.listings._blocks import read_client, read_neighbor
+from qsctl.profiles.listings._csv_rows import looks_like_csv_rows, read_csv_rows
+from qsctl.profiles.listings._discard_lines import first_discards, read_discard_lines
+from qsctl.profiles.listings._heading_table import (
     ALLOWED_COLUMNS,
     is_heading,
     pass_over_table,
     read_table,
     unknown_headings,
 )
-from qsctl.profiles.listings.labelled import begins_with
+from qsctl.profiles.listings._labelled import begins_with
+from qsctl.profiles.listings._scrape import looks_like_a_scrape, read_scrape
+from qsctl.profiles.listings._text import ListingText, NotUnderstoodError
+from qsctl.profiles.listings._usage_lines import UsageLines
+from qsctl.profiles.listings.captures import CapturedParts, decoded, parts_of
+from qsctl.profiles.listings.discards import CLIENT as CLIENT_PREFIX
+from qsctl.profiles.listings.discards import MESSAGE_VPN, QUEUE, TOPIC_ENDPOINT
 from qsctl.profiles.listings.labels import CLIENT, NEIGHBOR
 from qsctl.profiles.listings.model import (
     ClientConnection,
@@ -43,12 +46,9 @@ from qsctl.profiles.listings.model import (
 )
 from qsctl.profiles.listings.model import SlowSubscriber as Slow
 from qsctl.profiles.listings.problems import Findings, ListingError, problem
-from qsctl.profiles.listings.scrape import looks_like_a_scrape, read_scrape
 from qsctl.profiles.listings.semp import PAGE, read_semp
 from qsctl.profiles.listings.semp_v2 import read_semp_v2
 from qsctl.profiles.listings.terminal import shown_lines
-from qsctl.profiles.listings.text import ListingText, NotUnderstoodError
-from qsctl.profiles.listings.usage_lines import UsageLines
 
 LIMIT_BYTES: Final = 32 * 1024 * 1024
 """Of a file: some twenty thousand clients."""

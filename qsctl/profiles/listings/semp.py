@@ -16,7 +16,7 @@ from lxml.etree import _Element
 from qsctl.config.files.document import DocumentLimits, parse_document, text_of
 from qsctl.config.problems import ConfigError, line_of, path_of
 from qsctl.profiles.listings import discards as d
-from qsctl.profiles.listings.columns import (
+from qsctl.profiles.listings._columns import (
     CONNECTION_COLUMNS,
     ENDPOINT_COLUMNS,
     SLOW_COLUMNS,

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from qsctl.profiles.listings.columns import CONNECTION_COLUMNS, SLOW_COLUMNS, TableColumn
+from qsctl.profiles.listings._columns import CONNECTION_COLUMNS, SLOW_COLUMNS, TableColumn
+from qsctl.profiles.listings._layout import CLIENT_TABLE, CONTROL_TABLE, NEIGHBOR_TABLE, QueueTable
+from qsctl.profiles.listings._queue_rows import NO_FIGURE
 from qsctl.profiles.listings.labels import (
     CLIENT_LABELS,
     NEIGHBOR_LABELS,
@@ -19,9 +21,7 @@ from qsctl.profiles.listings.labels import (
     UNSPECIFIED,
     Label,
 )
-from qsctl.profiles.listings.layout import CLIENT_TABLE, CONTROL_TABLE, NEIGHBOR_TABLE, QueueTable
 from qsctl.profiles.listings.model import ClientConnection, ClientQueues, NeighborQueues, SlowSubscriber
-from qsctl.profiles.listings.queue_rows import NO_FIGURE
 
 _LABEL_WIDTH: Final = 24
 

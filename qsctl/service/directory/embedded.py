@@ -30,12 +30,12 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.service.directory.at_rest import AtRest, find_at_rest, write_index
+from qsctl.service.directory._at_rest import AtRest, find_at_rest, write_index
 from qsctl.service.directory.state_directory import Instance, StateDirectory, locked
 
 if TYPE_CHECKING:
     from qsctl.core.hosted_service import HostedService
-    from qsctl.service.directory.embedded_instance import EmbeddedInstance
+    from qsctl.service.directory._embedded_instance import EmbeddedInstance
     from qsctl.service.run.named_configuration import Configuration, NamedConfiguration
     from qsctl.storage.damage import DamageReport
 
@@ -260,7 +260,7 @@ class EmbeddedService:
         return self._restore()
 
     def _restore(self) -> EmbeddedInstance:
-        from qsctl.service.directory.embedded_instance import EmbeddedInstance
+        from qsctl.service.directory._embedded_instance import EmbeddedInstance
 
         if self._at_rest is not None:
             at_rest, self._at_rest = self._at_rest, None

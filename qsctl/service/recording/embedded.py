@@ -26,8 +26,8 @@ from qsctl.errors import UNREADABLE, QsctlError, Refused
 from qsctl.eventlog.recording.story import Happened, Part, RecordingEnded, Resumed, decode, encode
 from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
 from qsctl.instant import Nanoseconds
-from qsctl.service.recording.beginning import beginning
-from qsctl.service.recording.feed import LENGTH
+from qsctl.service.recording._beginning import beginning
+from qsctl.service.recording._feed import LENGTH
 from qsctl.service.recording.new_folder import begin_folder
 
 STATE_FILE: Final = "recording.json"
@@ -147,7 +147,7 @@ class EmbeddedRecording:
     def _finish(self, end: RecordingEnd, text: str) -> None:
         """Fold the story, which imports what a command does not need otherwise."""
         from qsctl.eventlog.recording.writer import RecordingWriter
-        from qsctl.service.recording.recorder import fold_of
+        from qsctl.service.recording._recorder import fold_of
 
         folder = Path(self.status.folder)
         info = read_run_info(folder)

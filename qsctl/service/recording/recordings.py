@@ -194,7 +194,7 @@ class _Recorder:
             listener.listen(socket.SOMAXCONN)
             listener.set_inheritable(True)
             number = listener.fileno()
-            module = "qsctl.service.recording.recorder"
+            module = "qsctl.service.recording._recorder"
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, str(folder), str(number), str(processes), str(part_s)],
                 stdin=subprocess.DEVNULL,

@@ -13,8 +13,8 @@ from qsctl.core.engine import ServiceEngine
 from qsctl.core.turn import Released
 from qsctl.eventlog.recording.story import Happened
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.service.recording.beginning import beginning
-from qsctl.service.recording.feed import Feed
+from qsctl.service.recording._beginning import beginning
+from qsctl.service.recording._feed import Feed
 
 SEND_EVERY_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 """Longest interval between two sends: events of that time are lost where a service is killed."""

@@ -23,9 +23,9 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.service.replicas import replica_stores
-from qsctl.service.replicas.membership import Membership
-from qsctl.service.replicas.replica_writes import ReplicaWrites
+from qsctl.service.replicas import _replica_stores as replica_stores
+from qsctl.service.replicas._membership import Membership
+from qsctl.service.replicas._replica_writes import ReplicaWrites
 from qsctl.service.run.named_configuration import differences, in_one_line
 from qsctl.service.stores.stores import Stores
 from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, Link, ReceivedLetter

@@ -22,7 +22,7 @@ from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.replicas.replication import Replication
 from qsctl.service.replicas.samples_first import read_samples_first
-from qsctl.service.run.admission import EndpointTrial, refusal_of
+from qsctl.service.run._admission import EndpointTrial, refusal_of
 from qsctl.service.stores.places import places_of
 from qsctl.service.stores.recovery import Recovery
 from qsctl.service.stores.restore import adopt, incarnations_of

@@ -55,8 +55,7 @@ from qsctl.service.run.open_service import (
     report_namesake,
 )
 from qsctl.service.run.rereading import Rereading, follow_files
-from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.link import (
+from qsctl.service.sessions._link import (
     Ask,
     Obey,
     ReportTo,
@@ -67,8 +66,9 @@ from qsctl.service.sessions.link import (
     SessionStarted,
     StopSession,
 )
-from qsctl.service.sessions.placement import Placement, ProcessIndex
-from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
+from qsctl.service.sessions._placement import Placement, ProcessIndex
+from qsctl.service.sessions._processes import FromSession, Mail, SessionProcess
+from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.worker import WorkerSurroundings
 from qsctl.transport.dds.serving.service_transport import ServiceTransport
 

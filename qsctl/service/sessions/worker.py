@@ -18,7 +18,7 @@ from qsctl.service.process.daemon import Daemon
 from qsctl.service.process.heap import heap_snapshots
 from qsctl.service.process.logger import ServiceLog, Verbosity, log_stream
 from qsctl.service.run.open_service import DaemonOptions
-from qsctl.service.sessions.link import PipedCommands, SessionCounted, SessionFailed, SessionLeft, SessionStarted
+from qsctl.service.sessions._link import PipedCommands, SessionCounted, SessionFailed, SessionLeft, SessionStarted
 
 
 @dataclass(frozen=True, slots=True)

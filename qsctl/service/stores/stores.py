@@ -39,10 +39,10 @@ from qsctl.core.records import (
 from qsctl.errors import Damaged
 from qsctl.identity import Incarnation
 from qsctl.service.run.environment import HOST_ENVIRONMENT, Environment
-from qsctl.service.stores.payload_reader import payload_reader
+from qsctl.service.stores._payload_reader import payload_reader
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.service.stores._store_files import StoreFiles
 from qsctl.service.stores.places import HostedPlace, Places
-from qsctl.service.stores.queue_codec import QUEUE_CODEC
-from qsctl.service.stores.store_files import StoreFiles
 from qsctl.service.stores.withholding import Failure, withhold
 from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.claim import WAIT_S, Claim

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds, later
+from qsctl.sim.arrivals._merge import sort_within_spans
 from qsctl.sim.arrivals.draw import (
     CONSTANT,
     CYCLE,
@@ -30,7 +31,6 @@ from qsctl.sim.arrivals.draw import (
     place_rows,
     start_streams,
 )
-from qsctl.sim.arrivals.merge import sort_within_spans
 from qsctl.sim.arrivals.quantities import cumulative, guided, lay_quantity
 from qsctl.sim.arrivals.remembered import ArrivalWindow, Memory, memory
 from qsctl.sim.arrivals.trace import read_trace

@@ -12,11 +12,11 @@ from qsctl.eventlog.run_folder import QueueWorker, WorkedQueue
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.broker_queue import records as r
-from qsctl.sim.broker_queue.advance import advance, finish, hold, start
-from qsctl.sim.broker_queue.arrays import QueueArrays
-from qsctl.sim.broker_queue.layout import arrivals_scenario, lay_out_queue
-from qsctl.sim.broker_queue.results import counter_columns_of, worked_queue_of, workers_of
+from qsctl.sim.broker_queue import _records as r
+from qsctl.sim.broker_queue._advance import advance, finish, hold, start
+from qsctl.sim.broker_queue._arrays import QueueArrays
+from qsctl.sim.broker_queue._layout import arrivals_scenario, lay_out_queue
+from qsctl.sim.broker_queue._results import counter_columns_of, worked_queue_of, workers_of
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
 

@@ -27,8 +27,7 @@ from qsctl.core.integration.records import CopyRemovalCause, CopyRemoved
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.errors import InvalidInput
 from qsctl.instant import Nanoseconds
-from qsctl.sim.engine.behaviours import MessageLabel, label_of
-from qsctl.sim.engine.interruption import (
+from qsctl.sim.engine._interruption import (
     REPLY_STEP,
     InterruptedTurn,
     RecoveryOutcome,
@@ -37,6 +36,7 @@ from qsctl.sim.engine.interruption import (
     recover_and_drain,
     timeline_of,
 )
+from qsctl.sim.engine.behaviours import MessageLabel, label_of
 from qsctl.sim.engine.world import EngineWorld, ReceivedMessage
 from qsctl.sim.scenario.parts.engine import Engine
 from qsctl.sim.scenario.scenario import Scenario

@@ -24,9 +24,9 @@ from qsctl.core.integration.records import STREAM
 from qsctl.endings import TemporaryFile, TemporaryFolder
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import DrawIncarnation, Incarnation
-from qsctl.sim.engine.peers import DatabaseMade, Peers, PeersChanged, StoredRecord
-from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
-from qsctl.sim.engine.recovery_file import FORMAT, KIND, LOG, RecoveryContent, content_of, make_database
+from qsctl.sim.engine._peers import DatabaseMade, Peers, PeersChanged, StoredRecord
+from qsctl.sim.engine._recovery_codec import RECOVERY_CODEC
+from qsctl.sim.engine._recovery_file import FORMAT, KIND, LOG, RecoveryContent, content_of, make_database
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import refuse_link, sync_directory, unshare
 from qsctl.storage.sqlite.store import SqliteStorage

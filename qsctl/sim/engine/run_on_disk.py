@@ -22,8 +22,8 @@ from qsctl.core.integration.records import Record
 from qsctl.errors import UsageError
 from qsctl.eventlog.queue_counts import QueueCounts
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
+from qsctl.sim.engine._peers import Peers
 from qsctl.sim.engine.client_names import client_names
-from qsctl.sim.engine.peers import Peers
 from qsctl.sim.engine.recovery_store import RecoveryStore
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, QUEUES, VisitLog
 from qsctl.sim.engine.world import EngineWorld

@@ -37,9 +37,9 @@ from qsctl.core.integration.messages import (
 from qsctl.core.integration.records import STREAM, Record
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
+from qsctl.sim.engine._peers import OutboundPeer, Peers, PeersChanged, Sender, StoredRecord, sender_of
 from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.build import engine_settings
-from qsctl.sim.engine.peers import OutboundPeer, Peers, PeersChanged, Sender, StoredRecord, sender_of
 from qsctl.sim.engine.plan import Interruption, PlannedInterruption, RunPlan
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.scenario.scenario import (

@@ -15,10 +15,10 @@ from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.engine.client_names import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES
 from qsctl.sim.engine.world import arrivals_scenario
-from qsctl.sim.integration import records as r
-from qsctl.sim.integration.advance import advance, end_all_written, start, warm
-from qsctl.sim.integration.arrays import EngineArrays
-from qsctl.sim.integration.layout import lay_out_engine
+from qsctl.sim.integration import _records as r
+from qsctl.sim.integration._advance import advance, end_all_written, start, warm
+from qsctl.sim.integration._arrays import EngineArrays
+from qsctl.sim.integration._layout import lay_out_engine
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from qsctl.sim.kernel.unused_caches import mark_used, remove_unused
+from qsctl.sim.kernel._unused_caches import mark_used, remove_unused
 
 SOURCES: Final = Path(__file__).parent.parent
 

@@ -50,7 +50,7 @@ class Function:
     def dispatcher(self) -> Any:
         """Return numba's form, which is made when it is first asked for."""
         if self._dispatcher is None:
-            from qsctl.sim.kernel.compiler import dispatcher
+            from qsctl.sim.kernel._compiler import dispatcher
 
             _known_to_numba()
             self._dispatcher = dispatcher(self.__wrapped__, is_part=self.is_part, is_inlined=self._is_inlined)
@@ -101,7 +101,7 @@ def _known_to_numba() -> None:
     """Have numba understand functions and intrinsics where a kernel names them."""
     if _KNOWN:
         return
-    from qsctl.sim.kernel.compiler import INTRINSICS, stand_in_for
+    from qsctl.sim.kernel._compiler import INTRINSICS, stand_in_for
 
     _KNOWN.extend((Function, Intrinsic))
     stand_in_for(Function, lambda function: function.dispatcher)

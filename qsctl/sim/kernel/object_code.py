@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from llvmlite import binding, ir  # type: ignore[import-untyped]
 
-from qsctl.sim.kernel.compiler import array_value, layout_of_array, scalar_name, use_processor
+from qsctl.sim.kernel._compiler import array_value, layout_of_array, scalar_name, use_processor
 from qsctl.sim.kernel.jit import KERNELS
 from qsctl.sim.kernel.processor import Baseline
 from qsctl.sim.kernel.ready_made import CONTIGUOUS, KernelEntry, digest_of

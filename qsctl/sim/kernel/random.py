@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from qsctl.sim.kernel._ziggurat import ENDS, HEIGHTS, SURE, TAIL
 from qsctl.sim.kernel.jit import inlined, kernel
-from qsctl.sim.kernel.ziggurat import ENDS, HEIGHTS, SURE, TAIL
 
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)

@@ -19,8 +19,8 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.recording.schema import Origin
 from qsctl.instant import Nanoseconds
+from qsctl.sim.replay._services import SampleKey, Services
 from qsctl.sim.replay.recording import Recorded, RecordedArrival, read_recording
-from qsctl.sim.replay.services import SampleKey, Services
 from qsctl.sim.scenario.rules.replay import short_names
 from qsctl.sim.scenario.scenario import (
     ClientGroup,

@@ -37,6 +37,7 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.service._sample_log import SampleLog
 from qsctl.sim.service.peers import (
     SimulatedConsumer,
     absences_of,
@@ -46,7 +47,6 @@ from qsctl.sim.service.peers import (
     number_of,
     producers_of,
 )
-from qsctl.sim.service.sample_log import SampleLog
 
 QUEUES_MAX: Final = 255
 """More queues than a row of the log can number."""

@@ -42,7 +42,7 @@ from qsctl.sim.scenario.scenario import (
     Scenario,
     Size,
 )
-from qsctl.sim.site.weights import fitted_weights
+from qsctl.sim.site._weights import fitted_weights
 
 RATE_PER_S: Final = 0.1
 """Of an inbound thread of which nothing is known."""

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from qsctl.errors import UNREADABLE
+from qsctl.storage._frames import FRAME_HEADER, Scan
 from qsctl.storage.base import Extent
-from qsctl.storage.frames import FRAME_HEADER, Scan
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, SegmentContent
 
 _ENTRY: Final = struct.Struct("<cIQII")

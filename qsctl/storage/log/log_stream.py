@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from qsctl.storage._frames import FRAME_HEADER
 from qsctl.storage.codec import Encoded, Record, RecordCodec, UnreadableRecord, fill, pack_payloads, unpack_payloads
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage.log._log_usage import FILE_BITS, OFFSET_MASK, FileUsage, LogUsage
 from qsctl.storage.log.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
-from qsctl.storage.log.log_usage import FILE_BITS, OFFSET_MASK, FileUsage, LogUsage
 from qsctl.storage.log.write_ahead_log import Part, WriteAheadLog
 
 _OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, Never
 from zlib import crc32
 
 from qsctl.errors import Refused
+from qsctl.storage._frames import FRAME_HEADER, Marks, Scan, constant_marks, frame, numbered_marks, scan
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import FileSystem
-from qsctl.storage.frames import FRAME_HEADER, Marks, Scan, constant_marks, frame, numbered_marks, scan
 from qsctl.storage.names import open_private, read_whole, refuse_link, write_all
 
 FORMAT_VERSION: Final = 2

@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from qsctl.config.filesystem import Synchronization
+from qsctl.storage._frames import frame
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.frames import frame
+from qsctl.storage.log._written_file import WrittenFile
 from qsctl.storage.log.file_sequence import SEAL, FileSequence, existing_indexes
 from qsctl.storage.log.segment_file import (
     FORMAT_VERSION,
@@ -35,7 +36,6 @@ from qsctl.storage.log.segment_file import (
     replace_segment,
     stream_of,
 )
-from qsctl.storage.log.written_file import WrittenFile
 from qsctl.storage.names import open_private, read_whole, unshare
 from qsctl.storage.streams.deletions import Deletions
 

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
+from qsctl.storage._frames import FRAME_HEADER, is_whole
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.frames import FRAME_HEADER, is_whole
+from qsctl.storage.log._log_reader import LogReader
 from qsctl.storage.log.file_sequence import shortfall
 from qsctl.storage.log.log_frames import (
     LogContent,
@@ -31,7 +32,6 @@ from qsctl.storage.log.log_frames import (
     without_unfinished_tail,
     written_last,
 )
-from qsctl.storage.log.log_reader import LogReader
 from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.names import open_private
 from qsctl.storage.room import refusal

@@ -21,11 +21,11 @@ import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import UNREADABLE, Damaged
+from qsctl.storage._frames import Scan
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.frames import Scan
 from qsctl.storage.log.file_sequence import shortfall
 from qsctl.storage.log.log_frames import mark_body, without_unfinished_tail, written_last
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, SegmentContent

@@ -15,7 +15,7 @@ from qsctl.config.filesystem import FilesystemSettings, Vacuum
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.room import is_refused_by_system
-from qsctl.storage.sqlite.trace import StatementTrace
+from qsctl.storage.sqlite._trace import StatementTrace
 
 FORMAT_VERSION: Final = 3
 """Format of new files. Files of format 1 (qsctl 0.1) are converted to it; format 2 was one of development versions.

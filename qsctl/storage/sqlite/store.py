@@ -40,6 +40,11 @@ from qsctl.storage.codec import Record, RecordCodec, fill
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
 from qsctl.storage.room import DiskFailed, is_refused_by_system, refusal
+from qsctl.storage.sqlite._rows import Payloads, stream_of
+from qsctl.storage.sqlite._salvage import salvage
+from qsctl.storage.sqlite._tables import BATCHES, Tables, end_of
+from qsctl.storage.sqlite._trace import StatementTrace
+from qsctl.storage.sqlite._upgrade import upgrade
 from qsctl.storage.sqlite.file import (
     CURRENT_FORMATS,
     EARLIER_FORMAT,
@@ -59,11 +64,6 @@ from qsctl.storage.sqlite.file import (
     note_moves,
     set_aside_foreign,
 )
-from qsctl.storage.sqlite.rows import Payloads, stream_of
-from qsctl.storage.sqlite.salvage import salvage
-from qsctl.storage.sqlite.tables import BATCHES, Tables, end_of
-from qsctl.storage.sqlite.trace import StatementTrace
-from qsctl.storage.sqlite.upgrade import upgrade
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Bound below which a file is not compacted: reading this number of records takes some milliseconds."""

@@ -22,8 +22,8 @@ from qsctl.storage.log.log_payloads import WithPayloads, with_payloads
 from qsctl.storage.log.log_stream import Body, LogStream
 from qsctl.storage.log.write_ahead_log import WriteAheadLog
 from qsctl.storage.room import refusal
-from qsctl.storage.streams.checkpoints import Checkpoints
-from qsctl.storage.streams.compaction import Whole
+from qsctl.storage.streams._checkpoints import Checkpoints
+from qsctl.storage.streams._compaction import Whole
 
 DEAD_BODY_COUNT_MIN: Final = 2_000
 """Below this a stream is never worth compacting: reading so much takes some milliseconds."""

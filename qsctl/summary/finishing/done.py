@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.sim.done_times import PERCENTILES, DoneTimes
+from qsctl.summary.finishing._percentiles import BUCKET_ERROR
 from qsctl.summary.finishing.arrow import Whole, group_numbers
-from qsctl.summary.finishing.percentiles import BUCKET_ERROR
 from qsctl.summary.measures.by_run import RUN_NUMBER
 
 COLUMNS: Final = {

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.summary.finishing import counters, intervals, percentiles
+from qsctl.summary.finishing import _percentiles as percentiles
+from qsctl.summary.finishing import counters, intervals
+from qsctl.summary.finishing._percentiles import BUCKET_ERROR, Level, Search
 from qsctl.summary.finishing.arrow import grouped, with_columns
-from qsctl.summary.finishing.percentiles import BUCKET_ERROR, Level, Search
 
 Values = Mapping[Level, pa.Table]
 """At each level its keys, `percentile` and `value_ns`."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.sizing.targets import Target, TargetKind, is_time
-from qsctl.summary.inference.bounded_means import (
+from qsctl.summary.inference._bounded_means import (
     can_be_shown_below,
     lower_bound,
     runs_to_show_below,

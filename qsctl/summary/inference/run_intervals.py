@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from qsctl.eventlog.location import Location
 from qsctl.sim.figures import figures_of
 from qsctl.summary.comparison.one_run import messages_of
+from qsctl.summary.inference._steady import fewest_values, mean_of_run, percentile_of_run, start_up
 from qsctl.summary.inference.statistics import Interval, interval_of
-from qsctl.summary.inference.steady import fewest_values, mean_of_run, percentile_of_run, start_up
 from qsctl.summary.sweeps.points import MEASURES
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.schema import SINCE_REJECTED
-from qsctl.summary.local.session import LocalSession
-from qsctl.summary.log_frames import READ
+from qsctl.summary._log_frames import READ
+from qsctl.summary.local._session import LocalSession
 from qsctl.summary.measures.by_run import RUN_NUMBER
 from qsctl.summary.recorded_run import SummarizedRun
 

@@ -34,8 +34,8 @@ from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RUN_FILE
 from qsctl.identity import decimal_from_text
 from qsctl.summary.measures.tables import COUNTERS
-from qsctl.summary.spark.recording_stream import TABLE, RecordingStream, check_columns, stream_schema
-from qsctl.summary.spark.shown_remedies import remedies_shown
+from qsctl.summary.spark._recording_stream import TABLE, RecordingStream, check_columns, stream_schema
+from qsctl.summary.spark._shown_remedies import remedies_shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +192,7 @@ def opened_stream(path: str, table: str, columns: Sequence[str], parts_at_once: 
     """
     folder = location(path).absolute()
     try:
-        from qsctl.summary.spark.limited_stream import LimitedStream
+        from qsctl.summary.spark._limited_stream import LimitedStream
     except ImportError:  # PySpark 4.0 and 4.1
         if parts_at_once is not None:
             import pyspark

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from qsctl.eventlog.location import Location, spark_path, spark_pattern
-from qsctl.summary.log_frames import read_tables
+from qsctl.summary._log_frames import read_tables
 from qsctl.summary.recorded_run import SummarizedRun
 from qsctl.summary.spark.faults import full_disk_as_of_the_system
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 from qsctl.endings import INTERRUPTS
 from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
+from qsctl.summary.spark._gateway import Gateway, changed_environment, start_gateway
+from qsctl.summary.spark._master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
+from qsctl.summary.spark._shared_session import SESSION_SETTINGS, session_beside
 from qsctl.summary.spark.faults import spark_faults
-from qsctl.summary.spark.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.spark.internals import forget_connect, forget_java
 from qsctl.summary.spark.java import find_java
-from qsctl.summary.spark.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
 from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
-from qsctl.summary.spark.shared_session import SESSION_SETTINGS, session_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

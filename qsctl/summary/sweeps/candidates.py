@@ -21,8 +21,8 @@ from qsctl.sim.sizing.targets import Target, VariedSetting
 from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, TargetEvidence, judge, runs_needed
 from qsctl.summary.inference.sequential import SequentialAnswer, rounds
-from qsctl.summary.sweeps.candidate_stream import CandidateStream, Values
-from qsctl.summary.sweeps.known_results import DepthsOfSearch
+from qsctl.summary.sweeps._candidate_stream import CandidateStream, Values
+from qsctl.summary.sweeps._known_results import DepthsOfSearch
 from qsctl.summary.sweeps.runner import Runner
 
 

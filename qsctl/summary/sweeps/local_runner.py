@@ -22,7 +22,7 @@ from qsctl.sim.arrivals.remembered import share_arrivals
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import Task
 from qsctl.summary.spark.private_folder import PrivateFolder, remove_abandoned
-from qsctl.summary.sweeps.pieces import DonePiece, PieceAnswer, TaskPiece, ended, work
+from qsctl.summary.sweeps._pieces import DonePiece, PieceAnswer, TaskPiece, ended, work
 from qsctl.summary.sweeps.runner import Give, Runner
 from qsctl.summary.sweeps.sweep_folder import PointResult
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from qsctl.sim.sweep import Task
-from qsctl.summary.sweeps.pieces import DonePiece, PartPlace, TaskPiece
+from qsctl.summary.sweeps._pieces import DonePiece, PartPlace, TaskPiece
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 Give = Callable[[], TaskPiece | None]

@@ -32,12 +32,12 @@ from qsctl.sim.sweep import Point, Task, scenario_at
 from qsctl.summary.inference.evidence import Knowledge, runs_needed, support_of
 from qsctl.summary.inference.sequential import MOST_REPLICATIONS, SequentialAnswer
 from qsctl.summary.spark.session import SparkOptions
-from qsctl.summary.sweeps.candidate_stream import Values
+from qsctl.summary.sweeps._candidate_stream import Values
+from qsctl.summary.sweeps._known_results import DepthsOfSearch
+from qsctl.summary.sweeps._spark_runner import SparkRunner
 from qsctl.summary.sweeps.candidates import Candidate, Candidates
 from qsctl.summary.sweeps.cost import Cost, candidates_of, cost_of_search, seconds_of
-from qsctl.summary.sweeps.known_results import DepthsOfSearch
 from qsctl.summary.sweeps.runner import Runner
-from qsctl.summary.sweeps.spark_runner import SparkRunner
 
 MOST_COMBINATIONS: Final = 10_000
 MOST_RUNS_OF_A_MEAN: Final = 1_000

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from qsctl.errors import Damaged
 from qsctl.eventlog.location import Location
 from qsctl.sim.sweep import SweepPlan
-from qsctl.summary.folder_lock import locked_folder
+from qsctl.summary._folder_lock import locked_folder
 from qsctl.summary.spark.session import SparkOptions
+from qsctl.summary.sweeps._pieces import part_place
+from qsctl.summary.sweeps._spark_runner import SparkRunner
 from qsctl.summary.sweeps.cost import Cost
-from qsctl.summary.sweeps.pieces import part_place
 from qsctl.summary.sweeps.runner import Runner
-from qsctl.summary.sweeps.spark_runner import SparkRunner
 from qsctl.summary.sweeps.sweep_folder import (
     PointResult,
     encode_part,

@@ -29,7 +29,7 @@ from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.forms.text import scenario_digest, scenario_text
 from qsctl.sim.sweep import SWEEP_FORMAT, Point, SweepPlan, plan_document
-from qsctl.summary.folder_lock import LOCK_FILE
+from qsctl.summary._folder_lock import LOCK_FILE
 
 SWEEP_FILE: Final = "sweep.json"
 SCENARIO_FILE: Final = "scenario.xml"

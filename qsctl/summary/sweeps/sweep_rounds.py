@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.sim.sweep import SweepPlan
-from qsctl.summary.sweeps.pieces import DonePiece, PartPlace, TaskPiece
+from qsctl.summary.sweeps._pieces import DonePiece, PartPlace, TaskPiece
 from qsctl.summary.sweeps.runner import RepetitionTime, Runner, SweepTasks
 from qsctl.summary.sweeps.sweep_folder import PointResult
 

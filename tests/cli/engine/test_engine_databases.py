@@ -10,7 +10,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from qsctl.cli.engine import dump as engine_dump
+from qsctl.cli.engine import _dump as engine_dump
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
@@ -279,7 +279,7 @@ def test_delete_takes_messages_out_of_one_database(database: Path) -> None:
 
 
 def test_delete_asks_on_a_terminal_and_takes_no_for_an_answer(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from qsctl.cli.engine import change as engine_change
+    from qsctl.cli.engine import _change as engine_change
 
     monkeypatch.setattr(engine_change, "_is_terminal", lambda: True)
     refused = run("delete", database, "-m", "0.1.3", stdin=b"n\n")

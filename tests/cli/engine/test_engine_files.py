@@ -17,7 +17,7 @@ from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
 from qsctl.errors import ExitStatus
-from qsctl.sim.engine.recovery_file import KIND, LOG
+from qsctl.sim.engine._recovery_file import KIND, LOG
 from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.commands import command_line
@@ -166,7 +166,7 @@ def test_a_log_without_its_database_is_not_begun_anew(scenario: Path, killed: tu
 
 
 def test_what_is_something_else_is_refused_and_left_as_it_is(scenario: Path, closed: bytes) -> None:
-    from qsctl.service.stores.queue_codec import QUEUE_CODEC
+    from qsctl.service.stores._queue_codec import QUEUE_CODEC
 
     Path("notes.txt").write_text("to do\n" * 2_000, encoding="utf-8")
     with sqlite3.connect("browser.db") as connection:

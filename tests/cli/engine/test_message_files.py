@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.cli.engine.message_files import Framing, joined_messages, metadata_lines, read_metadata, split_messages
+from qsctl.cli.engine._message_files import Framing, joined_messages, metadata_lines, read_metadata, split_messages
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started

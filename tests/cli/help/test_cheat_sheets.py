@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from qsctl.cli.help.command_tree import commands
+from qsctl.cli._rti_options import in_our_spelling
+from qsctl.cli._synonyms import SYNONYMS
+from qsctl.cli.help._command_tree import commands
 from qsctl.cli.help.topics import topics
-from qsctl.cli.output.markdown import show_markdown
-from qsctl.cli.rti_options import in_our_spelling
-from qsctl.cli.synonyms import SYNONYMS
+from qsctl.cli.output._markdown import show_markdown
 from tests.commands import command_line
 from tests.documents import page
 

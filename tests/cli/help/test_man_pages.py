@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.help.command_tree import commands
-from qsctl.cli.help.roff import man_page
+from qsctl.cli.help._command_tree import commands
+from qsctl.cli.help._roff import man_page
 from qsctl.cli.help.topics import topics
 from tests.commands import command_line
 

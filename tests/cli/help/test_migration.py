@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.cli.help.application_policies import ABSENT, DIFFERENT, SAME, judge_base, judge_policy
+from qsctl.cli.help._application_policies import ABSENT, DIFFERENT, SAME, judge_base, judge_policy
 from qsctl.config.qos_libraries.dds_library import has_tcp
 from qsctl.shipped import shipped
 from tests.cli.shell import Shell

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.help.command_tree import commands
+from qsctl.cli.help._command_tree import commands
 from qsctl.cli.help.reference import REFERENCES
 from qsctl.cli.help.topics import FOLDER, GROUPS, MORE, page, summary_of, topics
-from qsctl.cli.output.markdown import show_markdown, with_commands_for_links
+from qsctl.cli.output._markdown import show_markdown, with_commands_for_links
 from qsctl.errors import ExitStatus
 from tests.commands import command_line
 

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from qsctl.cli.help.peer_kinds import PEER_KINDS
+from qsctl.cli.help._peer_kinds import PEER_KINDS
 from tests.cli.simulation.small_runs import qsctl
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 import qsctl
-from qsctl.cli.help.command_tree import commands
+from qsctl.cli.help._command_tree import commands
 from qsctl.cli.help.reference import REFERENCES
 from qsctl.cli.help.reference.markdown import table, text_in_markdown
 from qsctl.config.form import settings_in

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, parse_range, performance, status_of
+from qsctl.cli.monitoring._nagios import CheckStatus, Range, number, parse_range, performance, status_of
 from qsctl.errors import UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run as simulate

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.monitoring.alert_file import Alert, read_alerts
-from qsctl.cli.monitoring.check_engine import ENGINE_MEASURES
+from qsctl.cli.monitoring._alert_file import Alert, read_alerts
+from qsctl.cli.monitoring._check_engine import ENGINE_MEASURES
 from qsctl.errors import InvalidInput
 from tests.cli.monitoring.watched import run, site, timer
 

@@ -11,10 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from qsctl.cli.engine.looks import LookOptions
-from qsctl.cli.monitoring.check_engine import ENGINE_MEASURES
-from qsctl.cli.top.display import Display
+from qsctl.cli.monitoring._check_engine import ENGINE_MEASURES
+from qsctl.cli.top._display import Display
+from qsctl.cli.top._screen import screen
 from qsctl.cli.top.engine import EngineSource
-from qsctl.cli.top.screen import screen
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.records import STREAM, CopyRemovalCause, CopyRemoved, Started
 from qsctl.sim.engine.recovery_store import RecoveryStore

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.monitoring.check_service import of_services
-from qsctl.cli.monitoring.nagios import CheckStatus
+from qsctl.cli.monitoring._check_service import of_services
+from qsctl.cli.monitoring._nagios import CheckStatus
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import ExitStatus
 from qsctl.programs.service import Service

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from qsctl.cli.output.plain_table import ColumnLayout
+from qsctl.cli.output._plain_table import ColumnLayout
 from qsctl.cli.output.results import Column
 
 WIDTH = 400

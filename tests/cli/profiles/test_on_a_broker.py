@@ -125,8 +125,8 @@ def test_a_person_is_asked_with_what_would_change(
         asked.append(text)
         return answer
 
-    monkeypatch.setattr("qsctl.cli.profiles.desired.sys", terminal)
-    monkeypatch.setattr("qsctl.cli.profiles.desired.typer.confirm", confirm)
+    monkeypatch.setattr("qsctl.cli.profiles._desired.sys", terminal)
+    monkeypatch.setattr("qsctl.cli.profiles._desired.typer.confirm", confirm)
     done = shell("client-profile", "apply", "web.json", "--broker", server.url)
     assert asked == [f"Change {server.url}?"]
     assert "change default/web: d_1_max_depth_work_units 20000 → 100" in done.err

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 import qsctl
-from qsctl.cli.monitoring.check_values import DEAD_LETTER_MEASURES, SERVICE_MEASURES
+from qsctl.cli.monitoring._check_values import DEAD_LETTER_MEASURES, SERVICE_MEASURES
 from tests.commands import command_line
 from tests.documents import page, tour
 

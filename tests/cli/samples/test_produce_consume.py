@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.samples.input import MAX_SAMPLE_BYTES
+from qsctl.cli.samples._input import MAX_SAMPLE_BYTES
 from qsctl.cli.samples.produce_results import ProducedSamples, QueueResult
 from qsctl.errors import ExitStatus
 from tests.cli.shell import Outcome, Shell

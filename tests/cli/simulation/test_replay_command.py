@@ -16,7 +16,7 @@ from qsctl.cli.simulation.progress import watched_run as module
 from qsctl.cli.simulation.progress.long_run import LongRun, RunCost
 from qsctl.errors import ExitStatus, Interrupted
 from qsctl.eventlog.run_folder import read_run_info
-from qsctl.report.replay_report import replay_sentences, replay_tables
+from qsctl.report._replay_report import replay_sentences, replay_tables
 from qsctl.sim.replication import ReplicationProgress
 from tests.commands import command_line
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from qsctl.cli.output.results import Row
-from qsctl.cli.top.display import Display
+from qsctl.cli.top._display import Display
+from qsctl.cli.top._screen import common_path, screen
 from qsctl.cli.top.look import QUEUE_FIGURES, ROLE, Look
-from qsctl.cli.top.screen import common_path, screen
 
 
 def row(name: str, **figures: float) -> Row:

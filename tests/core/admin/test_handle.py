@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from qsctl.core.admin._reading import message_status
 from qsctl.core.admin.command import (
     CreateQueue,
     CreateSubscriber,
@@ -20,7 +21,6 @@ from qsctl.core.admin.command import (
     UpdateQueue,
 )
 from qsctl.core.admin.handle import LongAnswer, handle
-from qsctl.core.admin.reading import message_status
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import ConsumerJoined, Write

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qsctl.core.admin._reading import LOOKED_AT_AT_ONCE, REPLIES_AT_ONCE
 from qsctl.core.admin.command import DeleteQueue, FlushQueue, GetMessages
-from qsctl.core.admin.reading import LOOKED_AT_AT_ONCE, REPLIES_AT_ONCE
 from qsctl.core.admin.reply import MessageData, ReturnCode
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, Write, WriteAcknowledgment

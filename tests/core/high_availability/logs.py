@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, WRITER

@@ -13,19 +13,25 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from qsctl.core.high_availability import configuration, learner, log, mastery, producers, progress, staging
+from qsctl.core.high_availability import _learner as learner
+from qsctl.core.high_availability import _log as log
+from qsctl.core.high_availability import _mastery as mastery
+from qsctl.core.high_availability import _producers as producers
+from qsctl.core.high_availability import _progress as progress
+from qsctl.core.high_availability import _staging as staging
+from qsctl.core.high_availability import configuration
 from qsctl.core.high_availability import replica as replica_module
-from qsctl.core.high_availability.allegiance import Allegiance
+from qsctl.core.high_availability._allegiance import Allegiance
+from qsctl.core.high_availability._clients import Clients
+from qsctl.core.high_availability._configuration_follower import ConfigurationFollower
+from qsctl.core.high_availability._follower import Follower
+from qsctl.core.high_availability._log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._steady_time import SteadyTime
 from qsctl.core.high_availability.ballot import Ballot, HardState
-from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.configuration import Configuration
-from qsctl.core.high_availability.configuration_follower import ConfigurationFollower
-from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Frame, Ordered
-from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
-from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import QueueReplay
 from qsctl.core.records import Assigned, Enqueued, QueueRecord
@@ -136,7 +142,7 @@ def forgets_the_flag_without_synchronization(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_identities(patch: pytest.MonkeyPatch) -> None:
     """A sample that left its queue is enqueued when it is written again."""
-    patch.setattr("qsctl.core.queue.held.RETIRED_IDENTITIES_MAX", 0)
+    patch.setattr("qsctl.core.queue._held.RETIRED_IDENTITIES_MAX", 0)
 
 
 def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
@@ -303,7 +309,7 @@ def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
 def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     """A delivery does not wait for its assignment, though assignments are to be synchronized."""
-    patch.setattr("qsctl.core.high_availability.clients.AHEAD_COUNT", 0)
+    patch.setattr("qsctl.core.high_availability._clients.AHEAD_COUNT", 0)
     begin = Clients.__init__
     patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.high_availability.frames import Frame
-from qsctl.core.high_availability.staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
 from qsctl.core.records import QueueRecord
 from tests.core.high_availability.cluster import (

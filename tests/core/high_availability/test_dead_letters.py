@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.admin.command import HeldSample, MoveSamples
-from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability._follower import Follower
 from qsctl.core.messages import Acknowledgment, AckResponse, CommandRequest
 from qsctl.core.queue.settings import RedeliverySettings
 from qsctl.core.records import Enqueued
@@ -154,7 +154,7 @@ def test_dead_letters_survive_a_take_over_and_are_delivered() -> None:
 
 def test_an_identity_that_comes_again_has_a_dead_letter_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """It left the window of the queue's own memory, and was written again."""
-    monkeypatch.setattr("qsctl.core.queue.held.RETIRED_IDENTITIES_MAX", 0)
+    monkeypatch.setattr("qsctl.core.queue._held.RETIRED_IDENTITIES_MAX", 0)
     cluster = Cluster(3, LETTERS, ORDERS)
     master = cluster.elect()
     cluster.send_all(join())

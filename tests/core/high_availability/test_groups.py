@@ -18,9 +18,9 @@ from qsctl.core.admin.command import (
     ForceQuorum,
     GetMessages,
 )
+from qsctl.core.high_availability._groups import group_with_most, right_group
 from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
 from qsctl.core.high_availability.frames import Roll
-from qsctl.core.high_availability.groups import group_with_most, right_group
 from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused

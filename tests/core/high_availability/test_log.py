@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.high_availability.log import LastEntry, LogSnapshot
+from qsctl.core.high_availability._log import LastEntry, LogSnapshot
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, WRITER
 from tests.core.high_availability.logs import began, enqueued, log_of

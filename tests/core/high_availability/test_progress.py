@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.core.high_availability.progress import Progress
+from qsctl.core.high_availability._progress import Progress
 from tests.core.high_availability.logs import began, enqueued, log_of
 
 

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.high_availability.follower import Follower
-from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._follower import Follower
+from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, ResourceLimitSettings
 from qsctl.core.records import EpochBegan, QueueRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.high_availability import compaction
+from qsctl.core.high_availability._log import LogSnapshot
 from qsctl.core.high_availability.frames import Snapshot
-from qsctl.core.high_availability.log import LogSnapshot
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, acknowledge, held, join, queue, write
 
 

@@ -25,7 +25,7 @@ from tests.core.high_availability.cluster import (
     write,
 )
 
-always_ahead = patch("qsctl.core.high_availability.clients.AHEAD_COUNT", 0)
+always_ahead = patch("qsctl.core.high_availability._clients.AHEAD_COUNT", 0)
 """Samples are sent before their assignment is committed, however few there are."""
 
 ONE_AT_A_TIME = {"distribution": DistributionSettings(unacked_threshold=0)}

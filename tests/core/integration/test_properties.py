@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qsctl.core.integration._lifecycle import HeldMessage
+from qsctl.core.integration._message_queue import MessageQueue
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.dispositions import Disposition
 from qsctl.core.integration.events import Ended, Entered, Fate, Left, Received
-from qsctl.core.integration.lifecycle import HeldMessage
 from qsctl.core.integration.message import Message, State
-from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import (
     Accepted,
     Connected,

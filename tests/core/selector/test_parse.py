@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.core.selector.build import MAX_DEPTH, Misfit
+from qsctl.core.selector._build import MAX_DEPTH, Misfit
 from qsctl.core.selector.expression import (
     EVERYTHING,
     And,

@@ -26,7 +26,7 @@ from qsctl.core.events import (
 from qsctl.core.queue.settings import HistoricalStatistics, MonitoringSettings, SharedReaderQueueSettings
 from qsctl.core.queue.settings import StatisticsSettings as Statistics
 from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.core.statistics.counters import _COUNT, QueueStatistics
+from qsctl.core.statistics._counters import _COUNT, QueueStatistics
 from qsctl.core.statistics.status import Counters, CurrentCounts
 from qsctl.errors import Damaged
 from qsctl.identity import NIL_GUID, NIL_IDENTITY

@@ -15,9 +15,9 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
     StatisticsSettings,
 )
-from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics._counters import QueueStatistics
+from qsctl.core.statistics._variable import BUCKETS_A_WINDOW, Summary, Window, WindowedVariable
 from qsctl.core.statistics.status import CurrentCounts, StatisticMetrics
-from qsctl.core.statistics.variable import BUCKETS_A_WINDOW, Summary, Window, WindowedVariable
 from qsctl.identity import NIL_IDENTITY
 from qsctl.instant import HOUR_NS, INFINITE_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
 

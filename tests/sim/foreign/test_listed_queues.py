@@ -10,8 +10,8 @@ import pytest
 from qsctl.profiles.listings.problems import ListingError
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed import read
+from qsctl.sim.brokers.listed._rabbitmq_policies import read_pattern
 from qsctl.sim.brokers.listed.model import ForeignQueue, joined
-from qsctl.sim.brokers.listed.rabbitmq_policies import read_pattern
 from qsctl.sim.brokers.listed.read import read_queues
 from tests.sim.foreign import listed_files as files
 

@@ -16,11 +16,11 @@ from qsctl.sim.replication import simulate_counters
 from qsctl.sim.scenario.rules.scenario import check_rules
 from qsctl.sim.scenario.scenario import LognormalSize, MmppArrivals, PoissonArrivals, Scenario
 from qsctl.sim.scenario.xml import read_scenario
+from qsctl.sim.site._weights import fitted_weights
 from qsctl.sim.site.described import described
 from qsctl.sim.site.flows import site_flows
 from qsctl.sim.site.marks import marked_text
 from qsctl.sim.site.scenario import ImportedSite, site_scenario
-from qsctl.sim.site.weights import fitted_weights
 from tests.campaigns import trials
 from tests.netconfig.made_site import MadeSite, made_site, netconfig_text, plant_faults
 from tests.netconfig.site_load import load_of, procedures_of

@@ -15,8 +15,8 @@ from qsctl.cli.top.look import Look
 from qsctl.cli.top.recorded import RunSource
 from qsctl.errors import NoAnswer
 from qsctl.eventlog.location import location
-from qsctl.web.desk import ServiceDesk
-from qsctl.web.feed import PolledSource
+from qsctl.web._desk import ServiceDesk
+from qsctl.web._feed import PolledSource
 from tests.cli.shell import Shell
 from tests.web.browser.chromium import Watched, opened, serious_findings, set_theme
 from tests.web.serving import MadeUpSource, Page, look_of, served

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from qsctl.web.context import AskedSources
+from qsctl.web._context import AskedSources
 from tests.web.browser.chromium import Watched, opened, serious_findings, set_theme
 from tests.web.serving import Page as Served
 from tests.web.serving import served

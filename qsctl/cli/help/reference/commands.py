@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qsctl.cli.help.command_tree import CommandHelp, Parameter, commands
+from qsctl.cli.help._command_tree import CommandHelp, Parameter, commands
 from qsctl.cli.help.reference.markdown import text_in_markdown
 
 _EVERY = "`qsctl help COMMAND` shows one of them. Every command has these options, which are not repeated below:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qsctl.cli.help.command_tree import commands
+from qsctl.cli.help._command_tree import commands
 from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
 
 _PROMISE = """\

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
+from qsctl.cli._input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.option_groups import OptionGroup
 from qsctl.errors import NotFound, UsageError
 from qsctl.sim.brokers.kinds import BrokerKind

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.results.cluster import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.results._cluster import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.results._worked import worked_blocks, worked_fields
 from qsctl.cli.simulation.results.durations import short_duration
 from qsctl.cli.simulation.results.intervals import interval_blocks, interval_rows
 from qsctl.cli.simulation.results.summarize import (
@@ -21,7 +22,6 @@ from qsctl.cli.simulation.results.summarize import (
     queue_blocks,
     waiting_blocks,
 )
-from qsctl.cli.simulation.results.worked import worked_blocks, worked_fields
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

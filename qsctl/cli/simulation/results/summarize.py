@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.results.cluster import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.results._cluster import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.results._worked import worked_blocks, worked_fields
 from qsctl.cli.simulation.results.durations import short_duration
-from qsctl.cli.simulation.results.worked import worked_blocks, worked_fields
 from qsctl.eventlog.explained import peak_text, reason_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,11 @@ from typing import Any, Final
 from qsctl.profiles.listings.captures import decoded
 from qsctl.profiles.listings.problems import Findings, ListingError, problem
 from qsctl.profiles.listings.terminal import shown_lines
-from qsctl.sim.brokers.listed import kafka, nats, rabbitmq, sqs
-from qsctl.sim.brokers.listed.documents import ListedObject
+from qsctl.sim.brokers.listed import _kafka as kafka
+from qsctl.sim.brokers.listed import _nats as nats
+from qsctl.sim.brokers.listed import _rabbitmq as rabbitmq
+from qsctl.sim.brokers.listed import _sqs as sqs
+from qsctl.sim.brokers.listed._documents import ListedObject
 from qsctl.sim.brokers.listed.model import ForeignQueue, ForeignQueues
 
 LIMIT_BYTES: Final = 16 * 1024 * 1024

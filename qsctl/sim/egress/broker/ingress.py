@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.egress.broker.admission import BUFFERED, REFUSAL, TOO_BIG_REASON, admit_ingress
+from qsctl.sim.egress.broker._admission import BUFFERED, REFUSAL, TOO_BIG_REASON, admit_ingress
 from qsctl.sim.egress.broker.subscriptions import Subscriptions
 from qsctl.sim.egress.layout.scenario_layout import line_rate
 from qsctl.sim.kernel.jit import as_records

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.clients.application import (
+from qsctl.sim.egress.clients._application import (
     begin_guaranteed,
     next_acknowledgment,
     next_of_client,

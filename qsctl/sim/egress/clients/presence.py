@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.egress.clients.application import forget_reading
+from qsctl.sim.egress.clients._application import forget_reading
 from qsctl.sim.egress.clients.connection import drain, note_blocked
 from qsctl.sim.egress.clients.durable_queue import bind, unbind
 from qsctl.sim.egress.clients.traits import resume, serve

@@ -14,8 +14,8 @@ from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
 from qsctl.sim.egress.clients.durable_queue import PRIORITIES
+from qsctl.sim.egress.layout._receivers import lay_receivers, reading_matters
 from qsctl.sim.egress.layout.client_names import ClientNames
-from qsctl.sim.egress.layout.receivers import lay_receivers, reading_matters
 from qsctl.sim.egress.transmission.tcp import TIME_OUT_MAX_NS
 from qsctl.sim.kernel.lines import zeros_in_lines
 from qsctl.sim.kernel.random import stream_keys

@@ -29,8 +29,8 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals.streams import client_ranges
 from qsctl.sim.egress.layout.client_names import ClientNames
-from qsctl.sim.egress.runs.independent_ports import expected_arrivals, independent_parts
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._independent_ports import expected_arrivals, independent_parts
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.model import CHUNK_ROWS, LOG_ROW, ModelRun, Rows, Stop
 from qsctl.sim.recording.happenings import TOTALS, Happenings
 from qsctl.sim.scenario.scenario import Scenario

@@ -22,7 +22,7 @@ from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.broker.ingress import Ingress, Row
 from qsctl.sim.egress.broker.slow_subscribers import SlowSubscribers
 from qsctl.sim.egress.queues import watch
-from qsctl.sim.egress.runs.run import EgressRun
+from qsctl.sim.egress.runs._run import EgressRun
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.lines import CACHE_LINE, zeros_in_lines

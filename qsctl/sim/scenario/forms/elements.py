@@ -12,9 +12,9 @@ from qsctl.config.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.forms.broker_queue import broker_queue_form
-from qsctl.sim.scenario.forms.client import ABSENCE, GROUP
-from qsctl.sim.scenario.forms.engine import engine_form
+from qsctl.sim.scenario.forms._broker_queue import broker_queue_form
+from qsctl.sim.scenario.forms._client import ABSENCE, GROUP
+from qsctl.sim.scenario.forms._engine import engine_form
 from qsctl.sim.scenario.forms.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
 from qsctl.sim.scenario.forms.replay import REPLAY
 from qsctl.sim.scenario.forms.values import (

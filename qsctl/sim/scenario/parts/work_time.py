@@ -1,7 +1,7 @@
 """Durations of work, and delays before a message is delivered again: distributions written as one text.
 
 `lognormal:45s,p99=280s` is one value of an attribute, so that a sweep varies it and a command line accepts it unquoted.
-The draws are in `sim/broker_queue/durations.py`.
+The draws are in `sim/broker_queue/_durations.py`.
 
 - `250ms`: always the same;
 - `exponential:2s`: of this mean;

@@ -22,8 +22,8 @@ from qsctl.sim.scenario.parts.client import MixedTime, ParetoTime, ServiceTime, 
 from qsctl.sim.scenario.parts.engine import Engine
 from qsctl.sim.scenario.parts.world import WorldScenario
 from qsctl.sim.scenario.places import Breach, place_of, problem_in
+from qsctl.sim.scenario.rules._engine import engine_breaches
 from qsctl.sim.scenario.rules.broker_queue import broker_queue_breaches
-from qsctl.sim.scenario.rules.engine import engine_breaches
 from qsctl.sim.scenario.rules.replay import replay_breaches
 from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,

@@ -25,7 +25,7 @@ from qsctl.sim.world.invariants.base import Invariant
 from qsctl.sim.world.services.stored import Append, Operation
 
 if TYPE_CHECKING:
-    from qsctl.sim.world.world import World
+    from qsctl.sim.world._world import World
 
 _Queues: TypeAlias = dict[str, SharedReaderQueueSettings]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qsctl.instant import Nanoseconds
+from qsctl.sim.world._world import World
 from qsctl.sim.world.invariants.base import Invariant
-from qsctl.sim.world.world import World
 
 
 class QueuesDrain(Invariant):

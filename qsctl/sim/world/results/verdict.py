@@ -12,7 +12,8 @@ from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import queues_by_name
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.world.director import Director
+from qsctl.sim.world._director import Director
+from qsctl.sim.world._world import World
 from qsctl.sim.world.faults.random_faults import FaultGenerator
 from qsctl.sim.world.faults.schedule import Schedule, read_schedule
 from qsctl.sim.world.faults.vocabulary import Verb
@@ -30,9 +31,8 @@ from qsctl.sim.world.invariants.samples import (
 )
 from qsctl.sim.world.invariants.stores import DurableBeforeAccepted, RestartGivesAPrefix
 from qsctl.sim.world.invariants.strangers import StrangersChangeNothing
-from qsctl.sim.world.results.client_view import ClientView
-from qsctl.sim.world.results.figures import Counts, WorldFigures
-from qsctl.sim.world.world import World
+from qsctl.sim.world.results._client_view import ClientView
+from qsctl.sim.world.results._figures import Counts, WorldFigures
 
 SCHEDULE_UNMET: Final = "schedule"
 """Name of the verdict on a schedule whose conditions were not all met."""

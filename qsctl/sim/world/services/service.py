@@ -28,9 +28,9 @@ from qsctl.sim.world.environment.agenda import Trace, WorldAgenda
 from qsctl.sim.world.environment.disk import PowerFailed, ProcessHangs, SimulatedDisk
 from qsctl.sim.world.environment.links import Links
 from qsctl.sim.world.faults.vocabulary import CrashPoint
+from qsctl.sim.world.services._process import Process
 from qsctl.sim.world.services.configuration import instance_name
 from qsctl.sim.world.services.history import Audience
-from qsctl.sim.world.services.process import Process
 from qsctl.sim.world.services.stored import Operation, StoredState
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS

@@ -24,9 +24,9 @@ from cyclonedds.core import InstanceState
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed, decoded
-from qsctl.transport.dds.diagnosis.mismatches import Mismatch, MismatchKind, Side, mismatches, partitions_meet
+from qsctl.transport.dds.diagnosis._mismatches import Mismatch, MismatchKind, Side, mismatches, partitions_meet
+from qsctl.transport.dds.diagnosis._topic_names import nearest_topic
 from qsctl.transport.dds.diagnosis.peer_faults import UNKNOWN_PEER
-from qsctl.transport.dds.diagnosis.topic_names import nearest_topic
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.endpoint_policies import (
     EndpointPolicies,

@@ -24,7 +24,7 @@ from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import RETURN_NS, FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint, participant_of
-from qsctl.transport.dds.plain.idl import (
+from qsctl.transport.dds.plain._idl import (
     PlainAcknowledgment,
     PlainAvailability,
     PlainDelivery,
@@ -32,7 +32,7 @@ from qsctl.transport.dds.plain.idl import (
     availability_topic,
     delivery_topic,
 )
-from qsctl.transport.dds.plain.octets import (
+from qsctl.transport.dds.plain._octets import (
     XCDR1,
     XCDR2,
     ReadAvailability,
@@ -40,8 +40,8 @@ from qsctl.transport.dds.plain.octets import (
     read_acknowledgment,
     read_availability,
 )
-from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
-from qsctl.transport.dds.plain.sender_reader import SenderReader
+from qsctl.transport.dds.plain._partitions import is_alone, reads_xcdr2_only
+from qsctl.transport.dds.plain._sender_reader import SenderReader
 from qsctl.transport.dds.serving.turns import read_all, read_share
 
 AVAILABILITIES_MAX: Final = 10_000

@@ -15,13 +15,13 @@ from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import Guid
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
-from qsctl.transport.dds.plain.answers import ProducerAnswers
-from qsctl.transport.dds.plain.copies import Copies
+from qsctl.transport.dds.plain._answers import ProducerAnswers
+from qsctl.transport.dds.plain._copies import Copies
+from qsctl.transport.dds.plain._idl import PlainWrite, write_topic
+from qsctl.transport.dds.plain._intake import Intake, Origins, PlainReader
+from qsctl.transport.dds.plain._payloads import payload_of
+from qsctl.transport.dds.plain._sample_types import SampleTypes
 from qsctl.transport.dds.plain.flow import FlowDomains, PlainWriter
-from qsctl.transport.dds.plain.idl import PlainWrite, write_topic
-from qsctl.transport.dds.plain.intake import Intake, Origins, PlainReader
-from qsctl.transport.dds.plain.payloads import payload_of
-from qsctl.transport.dds.plain.sample_types import SampleTypes
 from qsctl.transport.dds.plain.type_lookups import TypeLookups, has_key
 from qsctl.transport.dds.qos import PLAIN_SAMPLES_MAX, map_qos
 

@@ -28,8 +28,8 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.announcements import writer_key
 from qsctl.transport.dds.peers.discovery import QUEUING_SERVICE, participant_of
 from qsctl.transport.dds.qos import last_value_qos, reader_qos
-from qsctl.transport.dds.serving.administration_clients import AdministrationClients
-from qsctl.transport.dds.serving.arrival_order import ArrivalOrder
+from qsctl.transport.dds.serving._administration_clients import AdministrationClients
+from qsctl.transport.dds.serving._arrival_order import ArrivalOrder
 from qsctl.transport.dds.wire.bodies import identity_from_wire, octets_of, wire_status
 from qsctl.transport.dds.wire.commands import (
     SnippetReader,

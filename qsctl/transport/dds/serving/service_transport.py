@@ -41,9 +41,9 @@ from qsctl.transport.dds.peers.namesakes import LOOK_EVERY_NS, Namesakes, servic
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
 from qsctl.transport.dds.replicas.link_domain import LinkDomain
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink, link_qos
+from qsctl.transport.dds.serving._delivery import DomainDelivery
+from qsctl.transport.dds.serving._endpoint_trial import try_endpoints
 from qsctl.transport.dds.serving.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
-from qsctl.transport.dds.serving.delivery import DomainDelivery
-from qsctl.transport.dds.serving.endpoint_trial import try_endpoints
 from qsctl.transport.dds.serving.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.wire.bodies import dead_letter_octets
 from qsctl.transport.dds.wire.commands import SnippetReader

@@ -42,7 +42,8 @@ from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_IDENTITY
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.wire import packed_replies
+from qsctl.transport.dds.wire import _packed_replies as packed_replies
+from qsctl.transport.dds.wire._packed_replies import NotPlain, ReplyParts
 from qsctl.transport.dds.wire.bodies import (
     identity_from_wire,
     message_from_wire,
@@ -56,7 +57,6 @@ from qsctl.transport.dds.wire.bodies import (
     wire_status,
 )
 from qsctl.transport.dds.wire.commands import RawCreate
-from qsctl.transport.dds.wire.packed_replies import NotPlain, ReplyParts
 from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire.wire_types import (
     OriginalCommandReply,

@@ -1,0 +1,147 @@
+"""Names that must be distinct among siblings: others refer to things by them [QS 3.3.2, 3.3.10, 5.2.1]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from lxml.etree import _Element
+
+from qsctl.config.files.document import text_of
+from qsctl.config.problems import Problem, line_of, problem_at
+from qsctl.config.rules._place import QueuePlace, ServicePlace
+from qsctl.config.tables.queue import QUEUE_FORMS
+
+WIRE_NAME_BYTES_MAX: Final = 255
+"""Of `queue_name` and `service_name` in the types on the wire: `string<255>`."""
+
+_OWN_TOPICS: Final = ("ConsumerAvailability@", "ConsumerAcknowledgment@", "ProducerAcknowledgment@", "DCPS")
+"""Prefixes of topics that belong to the service, and of those that belong to DDS itself."""
+
+
+def _distinct(elements: Iterable[_Element], what: str) -> Iterator[Problem]:
+    first: dict[str, _Element] = {}
+    for element in elements:
+        name = " ".join((element.get("name") or "").split())
+        if not name:
+            continue
+        if name in first:
+            yield problem_at(
+                element,
+                f"two {what} have the name {name}; the other is in line {line_of(first[name])}",
+                found=f'name="{name}"',
+                allowed="a name of its own",
+            )
+        first.setdefault(name, element)
+
+
+def services_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """-cfgName selects a service by its name."""
+    yield from _distinct(root.findall("queuing_service"), "services")
+
+
+def participants_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """Resource identifiers name a participant."""
+    for service in root.iter("queuing_service"):
+        yield from _distinct(service.findall("domain_participant"), "domain participants")
+
+
+def subscribers_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """Resource identifiers name a shared subscriber."""
+    for participant in root.iter("domain_participant"):
+        yield from _distinct(participant.findall("shared_subscriber"), "shared subscribers")
+
+
+def sessions_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """Queues refer to a session by its name [QS Table 3.16]."""
+    for settings in root.iter("session_settings"):
+        yield from _distinct(settings.findall("session"), "sessions")
+
+
+def queues_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """Resource identifiers name a queue, and queues refer to the dead-letter queue by its name."""
+    for subscriber in root.iter("shared_subscriber"):
+        yield from _distinct((child for child in subscriber if child.tag in QUEUE_FORMS), "queues")
+
+
+def profiles_have_distinct_names(root: _Element) -> Iterator[Problem]:
+    """`base_name` refers to a profile by library and name."""
+    for library in root.iter("qos_library"):
+        yield from _distinct(library.findall("qos_profile"), "profiles")
+
+
+def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
+    """Check that a topic has one queue: clients know it as <topic>@<shared subscriber> [QS 3.3.7]."""
+    for subscriber in root.iter("shared_subscriber"):
+        first: dict[str, _Element] = {}
+        for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_FORMS):
+            text = text_of(topic) if topic is not None else ""
+            if topic is None or not text:
+                continue
+            if text in first:
+                yield problem_at(
+                    topic,
+                    f"two queues of the shared subscriber have the topic {text}; "
+                    f"the other is in line {line_of(first[text])}",
+                    found=text,
+                    allowed="one queue a topic",
+                )
+            first.setdefault(text, topic)
+
+
+def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
+    """Statuses carry `participant/subscriber/queue`, acknowledgments `topic@subscriber`: each at most 255 bytes."""
+    queue, subscriber = place.queue, place.subscriber.name
+    topics = {"topic_name": queue.topic_name, "reply_topic": queue.reply_topic if queue.reply_type else ""}
+    named = [("", f"{place.participant.name}/{subscriber}/{queue.name}", "participant, subscriber and queue")]
+    named += [(step, f"{topic}@{subscriber}", "topic and subscriber") for step, topic in topics.items() if topic]
+    for step, name, what in named:
+        if any(len(part) > WIRE_NAME_BYTES_MAX for part in name.replace("@", "/").split("/")):
+            continue  # the schema has reported it
+        size_bytes = len(name.encode("utf-8", "replace"))
+        if size_bytes > WIRE_NAME_BYTES_MAX:
+            yield place.error(
+                step,
+                f"the names of {what} are too long together",
+                found=f"{size_bytes} bytes: {name}",
+                allowed=f"at most {WIRE_NAME_BYTES_MAX} bytes with what stands between them",
+            )
+
+
+def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
+    """Check that a queue's topic is not one that the service, or DDS, uses for something else [QS 2.6]."""
+    queue = place.queue
+    for step, topic in (
+        ("topic_name", queue.topic_name),
+        ("reply_topic", queue.reply_topic if queue.reply_type else ""),
+    ):
+        if topic.startswith(_OWN_TOPICS) or _is_sent_to_consumers(topic, place):
+            yield place.error(
+                step,
+                "the topic is used for something else in this domain",
+                found=topic,
+                allowed=f"no topic that begins with {', '.join(_OWN_TOPICS)}, and none that is <topic>@<subscriber> of "
+                "a queue",
+            )
+
+
+def _is_sent_to_consumers(topic: str, place: QueuePlace) -> bool:
+    # Most topics have no "@": the queues of a subscriber are not compared with each other then.
+    return "@" in topic and any(
+        topic == f"{other.topic_name}@{each.name}"
+        for each in (*place.participant.subscribers, place.subscriber)
+        for other in each.queues
+    )
+
+
+def application_name_fits_the_wire(place: ServicePlace) -> Iterator[Problem]:
+    """Commands address a service by its application name, a `string<255>` [QS 5.3]."""
+    name = place.configuration.service.application_name
+    size_bytes = len(name.encode("utf-8", "replace"))
+    if size_bytes > WIRE_NAME_BYTES_MAX or not name.isprintable():
+        yield place.error(
+            place.path,
+            "the application name cannot be sent",
+            found=f"{size_bytes} bytes: {name}",
+            allowed=f"printable characters, at most {WIRE_NAME_BYTES_MAX} bytes",
+        )

@@ -1,0 +1,184 @@
+"""A master's work: it gives its log to the other replicas and finds out what they hold.
+
+Decides: what is sent to which replica and when, and when a learner is given its vote back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._progress import ENTRIES_MAX, UNCONFIRMED_MAX, Peer, Progress
+from qsctl.core.high_availability._staging import without_payloads
+from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot
+from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.instant import Nanoseconds
+
+HEARTBEATS_PER_TIMEOUT = 5
+"""Number of frames that must be lost in a row before a replica considers its master lost."""
+
+
+class Mastery:
+    """One replica's work as the master of one epoch.
+
+    Args:
+        stream: the group's.
+        name: the master's.
+        others: the other replicas.
+        quorum: how many replicas commit an entry.
+        epoch: of its election.
+        log: its log, which ends with the first entry of this epoch.
+        outgoing: where frames go.
+        now: the instant of the election.
+        master_timeout_ns: how long the others wait for a sign of it.
+        sends_payloads: whether the others get every payload from here, though they had one from the producer.
+        incarnation: gives that of the group, as frames carry it.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        name: str,
+        others: Sequence[str],
+        quorum: int,
+        epoch: int,
+        log: ReplicatedLog,
+        outgoing: Outgoing,
+        now: Nanoseconds,
+        master_timeout_ns: Nanoseconds,
+        *,
+        sends_payloads: bool = False,
+        incarnation: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._epoch = epoch
+        self._log = log
+        self._outgoing = outgoing
+        self._heartbeat_ns = max(1, master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
+        self._master_timeout_ns = master_timeout_ns
+        self._sends_payloads = sends_payloads
+        self._incarnation = incarnation
+        self._sent: tuple[tuple[object, ...], Entries] | None = None
+        """The last frame, and what it was made of: replicas mostly lack the same."""
+        self.progress = Progress(others, quorum, log.last_index, now)
+        self.heartbeat_at_ns = now
+
+    def has_quorum(self, now: Nanoseconds) -> bool:
+        """Return whether a quorum confirmed what was sent to it within `master_timeout`.
+
+        As long as it did there is no other master: none of these votes for one before its own `master_timeout` is over.
+        """
+        return now - self.progress.quorum_heard_at_ns() <= self._master_timeout_ns
+
+    def present(self, now: Nanoseconds) -> list[Peer]:
+        """Return the other replicas from which a frame arrived within `master_timeout`."""
+        return [peer for peer in self.progress if now - peer.heard_at_ns <= self._master_timeout_ns]
+
+    def committable(self) -> int:
+        """Return how far the log is committed now."""
+        return self.progress.committable(self._log, self._outgoing.durable_index, self._epoch)
+
+    def beat(self, now: Nanoseconds) -> None:
+        """Give a sign to every replica, with what it lacks."""
+        self.heartbeat_at_ns = now + self._heartbeat_ns
+        for peer in self.progress:
+            if not self._replicate(now, peer):
+                self._send(now, peer, 0)
+
+    def replicate(self, now: Nanoseconds) -> None:
+        """Send what became durable."""
+        for peer in self.progress:
+            if not peer.is_probed:
+                self._replicate(now, peer)
+
+    def misfit(self, now: Nanoseconds, confirmed: Confirmed) -> str:
+        """Return why a replica cannot have confirmed this of the master's log, for people; empty: it can have."""
+        if confirmed.agreed and confirmed.match_index > self._log.last_index:
+            return f"it confirms entry {confirmed.match_index}, and the master's log ends with {self._log.last_index}"
+        if confirmed.sent_at_ns > now:
+            return "it confirms what is not sent yet by this master's clock"
+        return ""
+
+    def receive(self, now: Nanoseconds, confirmed: Confirmed) -> Peer | None:
+        """Note what a replica holds, and send it what it lacks; return a learner that holds all that is committed."""
+        peer = self.progress[confirmed.sender]
+        peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
+        if confirmed.is_learner and (not peer.is_learner or confirmed.run != peer.run):
+            # What it confirmed before it lost its log was true then, and may have committed something: it is one of the
+            # faults that a quorum survives. But its missing entries must be sent again. No clock orders the two
+            # processes.
+            peer.begin_again(confirmed.run)
+        peer.run = confirmed.run
+        peer.is_learner = confirmed.is_learner
+        if confirmed.agreed:
+            peer.match_index = max(peer.match_index, confirmed.match_index)
+            peer.next_index = max(peer.next_index, peer.match_index + 1)
+            peer.is_probed = False
+            if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:
+                # It was not there when the producers wrote: it lacks the payloads of all that was written since, too.
+                peer.wants_payloads_to = max(peer.match_index + ENTRIES_MAX, self._log.last_index)
+                peer.next_index = peer.match_index + 1
+        else:
+            next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            if peer.is_probed and next_index >= peer.next_index:
+                return None  # a copy, or the answer to an earlier frame: to answer each would never end
+            peer.next_index = next_index
+            peer.is_probed = True
+        if peer.next_index <= self._outgoing.durable_index:
+            self._replicate(now, peer)
+        if peer.rejoins_at_index <= self._log.base.index:
+            peer.rejoins_at_index = 0  # it may have got a snapshot in the place of that entry
+        is_due = peer.is_learner and not peer.rejoins_at_index and peer.match_index >= self._log.commit_index
+        return peer if is_due else None
+
+    def _replicate(self, now: Nanoseconds, peer: Peer) -> bool:
+        """Send a replica what it lacks, as much as may be unconfirmed; whether anything was sent.
+
+        Only what is durable here: a master that crashes must not have given away what it then knows nothing of.
+        """
+        log, last_index = self._log, self._outgoing.durable_index
+        if peer.next_index <= log.base.index:
+            return self._send_snapshot(now, peer)
+        has_sent = False
+        while peer.next_index <= last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
+            count = min(ENTRIES_MAX, last_index - peer.next_index + 1)
+            self._send(now, peer, count)
+            has_sent = True
+            if peer.is_probed:
+                break
+            peer.next_index += count
+        return has_sent
+
+    def _send(self, now: Nanoseconds, peer: Peer, count: int) -> None:
+        log, first_index = self._log, peer.next_index
+        lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
+        made_of = (first_index, count, lacks_payloads, log.commit_index, now, self._incarnation())
+        if self._sent is None or self._sent[0] != made_of:
+            records = log.records_from(first_index, count) if count else ()
+            previous_index = max(first_index - 1, log.base.index)
+            frame = Entries(
+                self._stream,
+                self._name,
+                self._epoch,
+                previous_index,
+                log.epoch_at(previous_index),
+                without_payloads(records) if lacks_payloads else tuple(records),
+                log.commit_index,
+                now,
+                lacks_payloads,
+                self._incarnation(),
+            )
+            self._sent = made_of, frame
+        self._outgoing.send(peer.name, self._sent[1], rests_on_writes=False)
+
+    def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
+        if peer.snapshot_sent_at_ns >= 0 and now - peer.snapshot_sent_at_ns < self._master_timeout_ns:
+            return False
+        peer.snapshot_sent_at_ns = now
+        base = self._log.base
+        frame = Snapshot(
+            self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records), now, self._incarnation()
+        )
+        self._outgoing.send(peer.name, frame, rests_on_writes=False)
+        return True

@@ -1,0 +1,338 @@
+"""The delivery of samples to consumers, and the effect of their answers [QS 2.5, 2.9 and 2.10, Table 2.1].
+
+Decides: the changes, records, messages and events of each step of a delivery: offered, sent, failed, handed back,
+acknowledged, perhaps late. `consumer` decides which consumer is next, `delivery_groups` the order of samples,
+`redelivery` when an answer is overdue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from qsctl.core.events import LateAcknowledgment, ReturnReason, SampleReturned, SampleSent
+from qsctl.core.messages import QUESTION_NUMBER_MIN, Acknowledgment, AckResponse, Delivery, SampleFlag
+from qsctl.core.queue._context import QueueContext
+from qsctl.core.queue._delivery_groups import DeliveryGroup, DeliveryGroups
+from qsctl.core.queue._reader_cache import ReaderCache
+from qsctl.core.queue._redelivery import Redelivery, note_failure, release
+from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.sample import Cause, Sample
+from qsctl.core.records import Assigned, RemovalCause, Returned
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds, later
+
+LetIn: TypeAlias = Callable[[Nanoseconds], None]
+"""Holds those who wait outside the queue, while there is room: `Entry.let_in`."""
+End: TypeAlias = Callable[[Nanoseconds, Sample, Cause, RemovalCause], None]
+"""Lets a sample leave for good: `Removal.end`."""
+
+_REDELIVERED: Final = int(SampleFlag.REDELIVERED)
+_END: Final = int(SampleFlag.END_OF_QUEUE)
+_LAST: Final = int(SampleFlag.LAST_SHARED_READER_QUEUE)
+# Reading a member of an enumeration by its name takes longer than all else in a step.
+_ACCEPTED, _RETURNED = AckResponse.ACCEPTED, AckResponse.RETURNED
+_ACKNOWLEDGE = Cause.ACKNOWLEDGE
+_DELIVERED: Final = RemovalCause.DELIVERED
+
+
+class Deliveries:
+    """The samples that wait for consumers, and those that consumers hold. `connect` it before the first step.
+
+    Args:
+        context: the queue.
+        consumers: those who joined, by GUID; changed by `ConsumerMembership`.
+        reader_cache: the samples outside the queue: they are let in where others left.
+        routes: whether the queue is the reply queue of another one [QS 2.11].
+    """
+
+    __slots__ = (
+        "_context",
+        "_deferred",
+        "_end",
+        "_held",
+        "_journaled",
+        "_let_in",
+        "_marks_last",
+        "_name",
+        "_outbox",
+        "_questions",
+        "_reader_cache",
+        "_stream",
+        "_times_out",
+        "consumers",
+        "groups",
+        "redelivery",
+    )
+
+    def __init__(
+        self, context: QueueContext, consumers: dict[Guid, Consumer], reader_cache: ReaderCache, *, routes: bool
+    ) -> None:
+        self._context = context
+        self._name = context.name
+        self._outbox = context.outbox
+        self._stream = context.stream
+        self._journaled = context.journaled
+        self._held = context.held
+        self._reader_cache = reader_cache
+        self._marks_last = context.settings.distribution.mark_last_undelivered_sample
+        self._times_out = context.settings.redelivery.response_timeout_ns < INFINITE_NS
+        self._deferred: dict[DeliveryGroup, None] = {}
+        """The groups in which more could be sent than one turn allowed."""
+        self._questions: dict[Guid, SampleIdentity] = {}
+        """The latest questions of consumers that are not answered yet: whether there are more samples for them."""
+        self.consumers = consumers
+        self.groups = DeliveryGroups()
+        self.groups.routes = routes
+        self.redelivery = Redelivery(context.settings.redelivery)
+
+    def connect(self, let_in: LetIn, end: End) -> None:
+        """Give it the ways into the queue and out of it."""
+        self._let_in = let_in
+        self._end = end
+
+    def change(self) -> None:
+        """Obey the queue's settings as they are now, see `Redelivery.change`."""
+        settings, redelivery = self._context.settings, self.redelivery
+        self._marks_last = settings.distribution.mark_last_undelivered_sample
+        self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
+        held = (sample for consumer in self.consumers.values() for sample in consumer.outstanding.values())
+        redelivery.change(settings.redelivery, held)
+        if (deadline := redelivery.next_deadline()) < INFINITE_NS:
+            self._outbox.agenda.wake(self._context.sleeper, deadline)
+
+    def offer(self, now: Nanoseconds, sample: Sample) -> None:
+        """Let a sample that was just enqueued wait in its group; where none waits, send it at once."""
+        groups = self.groups
+        group = groups.of_sample(sample) if groups.routes else groups.main
+        if group.waiting_count or sample.expires_at_ns <= now:
+            group.append(sample)
+            self._dispatch(now, group)
+        elif (consumer := group.ring.choose()) is not None:
+            self._send(now, sample, consumer, group)
+        else:
+            group.append(sample)
+
+    def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
+        """Process a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
+
+        A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
+        consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)
+        a consumer is late: a late positive one still retires a sample that no other consumer has acknowledged, a late
+        negative one changes nothing; both are counted. One that is returned waits again as redelivered, no attempt
+        counted.
+
+        An acknowledgment may also be a question, see `QUESTION_NUMBER_MIN`.
+
+        Refuses:
+            A sample that this consumer was never sent, or that was never held.
+        """
+        identity, guid = acknowledgment.identity, acknowledgment.consumer_guid
+        accepted = acknowledgment.response == _ACCEPTED
+        sample = self._held.known.get(identity)
+        if sample is None:
+            if identity.writer_guid == NIL_GUID and identity.sequence_number >= QUESTION_NUMBER_MIN:
+                self._questions[guid] = identity
+                self._answer_questions(now)
+            elif identity in self._held.known:
+                self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=False))
+            else:
+                self._context.refused_count += 1
+            return
+        groups = self.groups
+        group = groups.of_sample(sample) if groups.routes else groups.main
+        if sample.holder == guid and guid != NIL_GUID:  # the nil GUID holds what waits
+            if accepted:
+                self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
+            elif acknowledgment.response == _RETURNED:
+                sample.redelivered = True
+                self.hand_back(now, sample, ReturnReason.CONSUMER_LEFT)
+            else:
+                self.fail(now, sample, ReturnReason.REJECTED)
+        elif guid in sample.past_holders:
+            self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=accepted))
+            if accepted:
+                self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
+        else:
+            self._context.refused_count += 1
+            return
+        if group.waiting_count or group is not groups.main or self._reader_cache.arrivals:
+            self.serve(now, group)
+
+    def fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
+        """End a delivery that failed: the sample expires, goes back to the front of the queue, or is given up."""
+        self._outbox.events.append(SampleReturned(now, self._name, sample.identity, sample.holder, reason))
+        self.take_back(sample)
+        note_failure(sample, reason)
+        if sample.expires_at_ns <= now:
+            self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+        elif self.redelivery.are_attempts_spent(sample):
+            self._end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
+        else:
+            sample.move(Cause.RETRY)
+            self._put_back(sample)
+
+    def hand_back(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
+        """End a delivery that failed without being an attempt: the sample waits again."""
+        self._outbox.events.append(SampleReturned(now, self._name, sample.identity, sample.holder, reason))
+        self.take_back(sample)
+        release(sample)
+        sample.move(Cause.HAND_BACK)
+        self._put_back(sample)
+
+    def take_back(self, sample: Sample) -> None:
+        """Note that a sample is no longer outstanding with its holder."""
+        consumer = self.consumers.get(sample.holder)
+        if consumer is not None:  # else it left, and this is the rest of what it held
+            del consumer.outstanding[sample.position]
+            if consumer.unacked_threshold >= 0:
+                self.groups.of_consumer(consumer).ring.review(consumer)
+        if self._times_out:
+            self.redelivery.end(sample)
+
+    def send_again(self, now: Nanoseconds, sample: Sample, guid: Guid) -> bool:
+        """Send a sample that waits in no group to the consumer that a former master chose; false: it cannot be."""
+        consumer = self.consumers.get(guid)
+        group = self.groups.of_sample(sample)
+        if consumer is None or self.groups.of_consumer(consumer) is not group or not group.ring.is_eligible(consumer):
+            return False
+        self._send(now, sample, consumer, group)
+        return True
+
+    def serve(self, now: Nanoseconds, *groups: DeliveryGroup) -> None:
+        """Send what can be sent in these groups, then let in those who wait outside."""
+        for group in groups:
+            self._dispatch(now, group)
+            if group.address != NIL_GUID:
+                self.groups.forget_empty(group)
+        if self._reader_cache.arrivals:
+            self._let_in(now)
+        if self._questions:
+            self._answer_questions(now)
+
+    def _answer_questions(self, now: Nanoseconds) -> None:
+        """Answer the consumers that asked whether there is more for them, once nothing is left to the next turn.
+
+        A suspended queue answers too: it sends nothing.
+        """
+        context = self._context
+        if context.goes_on_at_ns <= now and not context.is_suspended:
+            return
+        questions, self._questions = self._questions, {}
+        for guid, identity in questions.items():
+            if guid not in self.consumers:
+                context.refused_count += 1
+                continue
+            rests_on = self._stream.last_index if self._journaled else 0
+            self._outbox.messages.append(Delivery(self._name, guid, 0, identity, b"", flags=_END, rests_on=rests_on))
+
+    def groups_of(self, samples: Iterable[Sample]) -> dict[DeliveryGroup, None]:
+        """Return the groups of these samples, each once."""
+        return dict.fromkeys(map(self.groups.of_sample, samples))
+
+    def take_deferred(self) -> dict[DeliveryGroup, None]:
+        """Return the groups in which more could be sent than one turn allowed; they are deferred no more."""
+        deferred, self._deferred = self._deferred, {}
+        return deferred
+
+    def defer_all(self) -> None:
+        """Leave every group to the next turn."""
+        self._deferred.update(dict.fromkeys(self.groups.all()))
+
+    def _dispatch(self, now: Nanoseconds, group: DeliveryGroup) -> None:
+        """Send what can be sent, in queue order, each to the consumer whose turn it is; a share at a time."""
+        if (self._deferred and group in self._deferred) or self._context.is_suspended:
+            return
+        left_count = self._outbox.share_count
+        while group.waiting_count:
+            if not left_count:
+                self._deferred[group] = None
+                self._context.go_on_at_once(now)
+                return
+            left_count -= 1
+            sample = group.first()
+            if sample.expires_at_ns <= now:
+                self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+                continue
+            consumer = group.ring.choose(self._last_holder(sample, group) if sample.past_holders else None)
+            if consumer is None:
+                return
+            group.pop(sample)
+            self._send(now, sample, consumer, group)
+
+    def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, group: DeliveryGroup) -> None:
+        name, stream, outbox = self._name, self._stream, self._outbox
+        guid = consumer.guid
+        attempt, position, rests_on = sample.attempts + 1, sample.position, 0
+        sample.dispatch()
+        if self._journaled:
+            records = stream.records or stream.begin()
+            records.append(Assigned(name, position, guid, attempt))
+            rests_on = stream.base_index + len(records)
+        sample.holder = guid
+        sample.sent_at_ns = now
+        consumer.outstanding[position] = sample
+        if consumer.unacked_threshold >= 0:
+            group.ring.review(consumer)
+        if self._times_out:
+            self.redelivery.start(sample)
+            sleeper, due_at_ns = self._context.sleeper, later(now, self.redelivery.response_timeout_ns)
+            if due_at_ns < sleeper.wakes_at_ns:
+                outbox.agenda.wake(sleeper, due_at_ns)
+        flags = sample.flags
+        if sample.redelivered:
+            flags |= _REDELIVERED
+        if self._marks_last and not group.waiting_count:
+            flags |= _LAST
+        dead_letter = sample.dead_letter
+        delivery = (
+            Delivery(
+                name,
+                guid,
+                position,
+                sample.identity,
+                sample.payload,
+                sample.source_guid,
+                sample.related_source_guid,
+                sample.related_identity,
+                sample.related_reader_guid,
+                flags,
+                attempt,
+                rests_on,
+            )
+            if dead_letter is None
+            else Delivery(
+                name,
+                guid,
+                position,
+                sample.identity,
+                sample.payload,
+                sample.source_guid,
+                sample.related_source_guid,
+                sample.related_identity,
+                sample.related_reader_guid,
+                flags,
+                attempt,
+                rests_on,
+                dead_letter.queue,
+                dead_letter.reason,
+                dead_letter.identity,
+            )
+        )
+        outbox.messages.append(delivery)
+        if outbox.reports_each_step or sample.enqueued_at_ns != now or attempt > 1 or sample.redelivered:
+            outbox.events.append(
+                SampleSent(now, name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
+            )
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).sent_count += 1
+
+    def _put_back(self, sample: Sample) -> None:
+        if self._journaled:
+            self._stream.record(Returned(self._name, sample.position, sample.attempts, sample.redelivered))
+        self.groups.of_sample(sample).put_back(sample)
+
+    def _last_holder(self, sample: Sample, group: DeliveryGroup) -> Consumer | None:
+        former = self.consumers.get(sample.past_holders[-1])
+        return former if former is not None and self.groups.of_consumer(former) is group else None

@@ -1,0 +1,453 @@
+"""The entry of samples into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
+
+Decides: the outcome of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are five kinds
+of entry: a producer's write, a sample that waited outside, a dead letter, one that a command inserts, and one that it
+moves here from another queue; each asks `_refusal_of`, or `Limits.refusal_of` where only the limits count, and each
+ends in `_hold`. A sample of a store or of a master's log was entered before, and `QueueReplay` holds it again. `limits`
+decides how many fit, `reader_cache` the order of those outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from msgspec import structs
+
+from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
+from qsctl.core.inserted_sample import InsertedSample
+from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.core.queue._context import QueueContext
+from qsctl.core.queue._lifespan import Lifespans, QueueLifespan
+from qsctl.core.queue._limits import Limits
+from qsctl.core.queue._persistence import enqueued_record
+from qsctl.core.queue._reader_cache import ReaderCache
+from qsctl.core.queue._undeliverable import DeadLetterLine, UndeliverableSource
+from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
+from qsctl.core.queue.insertion import Insertion, moved_sample, refused_insertion, sample_of
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.queue.settings import ReplacementKind
+from qsctl.core.records import DeadLetterReason, Enqueued, MovedFrom, Removed
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
+"""Lets a sample that was just enqueued wait for a consumer, or sends it."""
+
+# Reading a member of an enumeration by its name takes longer than all else in a step.
+_ACCEPTED: Final = AckResponse.ACCEPTED
+_EXPIRED, _NOT_STORED = BounceReason.EXPIRED, BounceReason.NOT_STORED
+_QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
+_STORE: Final = Cause.STORE
+_PRODUCER_FLAGS: Final = ~int(
+    SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED | SampleFlag.END_OF_QUEUE
+)
+
+
+class Entry:
+    """The way into a queue.
+
+    Args:
+        context: the queue.
+        limits: how much it may hold.
+        lifespans: what of it will expire.
+        reader_cache: what waits outside.
+        offer: called with each sample that was enqueued.
+    """
+
+    __slots__ = (
+        "_acknowledges",
+        "_context",
+        "_enter",
+        "_held",
+        "_is_limited",
+        "_journaled",
+        "_lifespan",
+        "_lifespans",
+        "_limits",
+        "_name",
+        "_offer",
+        "_outbox",
+        "_reader_cache",
+        "_stream",
+    )
+
+    def __init__(
+        self, context: QueueContext, limits: Limits, lifespans: Lifespans, reader_cache: ReaderCache, offer: Offer
+    ) -> None:
+        self._context = context
+        self._acknowledges = context.acknowledges
+        self._name = context.name
+        self._outbox = context.outbox
+        self._stream = context.stream
+        self._journaled = context.journaled
+        self._held = context.held
+        self._enter = context.held.enter
+        self._limits = limits
+        self._lifespans = lifespans
+        self._reader_cache = reader_cache
+        self._offer = offer
+        self.change()
+
+    def change(self) -> None:
+        """Obey the queue's settings as they are now: its lifespan is that of the samples to come."""
+        context = self._context
+        self._is_limited = context.is_limited = self._limits.limited
+        context.find_bound()
+        self._lifespan = QueueLifespan(context.settings.lifespan_ns)
+
+    def receive(self, now: Nanoseconds, write: Write) -> None:
+        """Enqueue a producer's sample, refuse it, or let it wait outside [QS 2.4 and 2.15.4].
+
+        A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
+        until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
+        """
+        identity, context, size_bytes = write.identity, self._context, len(write.payload)
+        reason: BounceReason | None = None
+        if identity not in self._held.known and (
+            (size_bytes <= context.freely_accepted_size_bytes and write.lifespan_ns > 0)
+            or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, write.waits_when_full)) is None
+        ):
+            if self._outbox.reports_each_step:
+                # Not by `_arrival`, nor the record below by `enqueued_record`: each call is 2 % of what a sample costs.
+                self._outbox.events.append(
+                    SampleReceived(now, self._name, identity, size_bytes, write.lifespan_ns, write.related_source_guid)
+                )
+            self._enqueue(now, write, now)
+            if self._reader_cache.arrivals:
+                self.let_in(now)
+            return
+        self._outbox.events.append(self._arrival(now, write))
+        if reason is None:
+            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
+            context.answer(identity, _ACCEPTED)
+        elif reason is _QUEUE_FULL or (reason is _NOT_STORED and write.waits_when_full):
+            self._find_no_room(now, write)
+        else:
+            context.bounce(now, identity, reason)
+
+    def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
+        """Refuse a sample for a reason that is not the queue's [QS 2.4]."""
+        self._outbox.events.append(self._arrival(now, write))
+        self._context.bounce(now, write.identity, reason)
+
+    def let_in(self, now: Nanoseconds) -> None:
+        """Hold those who wait outside, in the order in which they came, while there is room."""
+        if self._context.refuses:
+            return
+        while (arrival := self._reader_cache.first()) is not None:
+            write, received_at_ns, expires_at_ns = arrival
+            reason = _EXPIRED if expires_at_ns <= now else self._obstacle_to(len(write.payload))
+            if reason is _QUEUE_FULL:
+                self._limits.find_full(now)
+                return
+            self._reader_cache.leave(write.identity)
+            if reason is None:
+                self._enqueue(now, write, received_at_ns, was_outside=True)
+            else:
+                self._context.bounce(now, write.identity, reason)
+
+    def expire_outside(self, now: Nanoseconds) -> None:
+        """Refuse those who wait outside and whose lifespan is over."""
+        for identity in self._reader_cache.overdue(now):
+            self._reader_cache.leave(identity)
+            self._context.bounce(now, identity, BounceReason.EXPIRED)
+
+    def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
+        """Let what a vanished producer has waiting outside go with it; what is held stays [QS 2.15.4]."""
+        for identity in self._reader_cache.of_writer(writer_guid):
+            self._reader_cache.leave(identity)
+            self._outbox.events.append(SampleBounced(now, self._name, identity, BounceReason.PRODUCER_GONE))
+        if self._reader_cache.arrivals:
+            # Another one is first now: a smaller one may fit where that producer's did not.
+            self.let_in(now)
+
+    def shut(self, now: Nanoseconds) -> None:
+        """Refuse everything that waits outside: the queue will be deleted [QS 5.4.2]."""
+        while (arrival := self._reader_cache.first()) is not None:
+            self._reader_cache.leave(arrival.write.identity)
+            self._context.bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
+
+    def accept_dead_letter(
+        self,
+        now: Nanoseconds,
+        source: UndeliverableSource,
+        sample: Sample,
+        reason: DeadLetterReason,
+        line: DeadLetterLine,
+    ) -> BounceReason | None:
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; return the reason of a refusal, or None.
+
+        Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
+        own queue. A dead letter that is held already counts as accepted. It is not a new sample for the service:
+        neither a disk with little room nor the bound on memory refuses it, for it leaves another queue.
+        """
+        events, context = self._outbox.events, self._context
+        if context.is_suspended:
+            return _NOT_STORED
+        expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
+        dead = letter(now, sample, self._held.next_position, origin_of(source, sample, reason), expires_at_ns)
+        if dead.identity in self._held.known:
+            events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
+            events.append(DuplicateDropped(now, self._name, dead.identity))
+            if source.stream is self._stream:
+                # Elsewhere the source records the removal; in one stream the dead letter does, which is not new here.
+                self._stream.record(Removed(source.name, sample.position, CAUSES[reason]))
+            return None
+        obstacle = self._obstacle_to(sample.size_bytes)
+        if obstacle is _TOO_LARGE:
+            return obstacle
+        if context.is_shut or not line.is_turn_of(source):
+            return _QUEUE_FULL
+        if obstacle is not None:
+            self._limits.find_full(now)
+            return obstacle
+        events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
+        payload_from = (source.name, sample.position) if sample.payload is None else None
+        record = enqueued_record(self._name, dead, payload_from) if self._journaled else None
+        self._hold(now, dead, now, record, True)
+        self._offer(now, dead)
+        return None
+
+    def insert(self, now: Nanoseconds, inserted: InsertedSample) -> Insertion:
+        """Enqueue a sample that a command brings; see `insertion` for what may become of it."""
+        context, held = self._context, self._held
+        sample = sample_of(
+            now, inserted, held.next_position, self._lifespan, is_dead_letter=context.settings.is_dead_letter
+        )
+        if sample is None:
+            return Insertion.NO_DEAD_LETTER
+        became = self._judge(now, sample)
+        if became is Insertion.ENQUEUED:
+            self._hold(now, sample, now, enqueued_record(self._name, sample, None) if self._journaled else None, True)
+            self._offer(now, sample)
+        return became
+
+    def receive_moved(
+        self, now: Nanoseconds, sample: Sample, source: MovedFrom, payload: bytes | None, *, begins_anew: bool
+    ) -> tuple[Insertion, Sample | None]:
+        """Enqueue a sample that a command moves here; it is offered to no consumer yet.
+
+        Args:
+            now: the instant.
+            sample: as the other queue holds it, which lets it go once it is enqueued here.
+            source: its place there.
+            payload: its payload where that is known; None: it is on disk only.
+            begins_anew: whether its lifespan begins now.
+
+        Returns:
+            What became of it, and the sample as it is held here; None: it was not enqueued.
+        """
+        context = self._context
+        moved = moved_sample(
+            now,
+            sample,
+            self._held.next_position,
+            self._lifespan,
+            is_dead_letter=context.settings.is_dead_letter,
+            begins_anew=begins_anew,
+            payload=payload,
+        )
+        if moved is None:
+            return Insertion.NO_DEAD_LETTER, None
+        if payload is None and not (self._journaled and moved.size_bytes > context.on_disk_over_bytes):
+            return Insertion.NO_PAYLOAD, None
+        became = self._judge(now, moved)
+        if became is not Insertion.ENQUEUED:
+            return became, None
+        payload_from = (source.queue, source.position) if payload is None else None
+        record = enqueued_record(self._name, moved, payload_from, source) if self._journaled else None
+        self._hold(now, moved, now, record, True)
+        return became, moved
+
+    def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
+        """Hold a sample again that left for another queue, which could not store it: behind the others.
+
+        The queue itself stores nothing, and had room for it.
+        """
+        again = structs.replace(
+            sample, position=self._held.next_position, state=SampleState.ARRIVED, holder=NIL_GUID, enqueued_at_ns=now
+        )
+        self._outbox.events.append(_received(now, self._name, again))
+        self._hold(now, again, now, None, True)
+        self._offer(now, again)
+
+    def _judge(self, now: Nanoseconds, sample: Sample) -> Insertion:
+        """Return what becomes of a sample that a command brings; ENQUEUED: hold it next."""
+        identity, size_bytes, held = sample.identity, sample.size_bytes, self._held
+        self._outbox.events.append(_received(now, self._name, sample))
+        if (same := held.known.get(identity)) is not None:
+            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
+            # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
+            is_same = same.size_bytes == size_bytes and (
+                sample.payload is None or same.payload in (None, sample.payload)
+            )
+            return Insertion.HELD_ALREADY if is_same else Insertion.HELD_ANOTHER
+        reason = self._refusal_of(now, size_bytes, sample.expires_at_ns, waits=False)
+        if reason is not None:
+            if reason is _QUEUE_FULL:
+                self._limits.find_full(now)
+            self._outbox.events.append(SampleBounced(now, self._name, identity, reason))
+            return refused_insertion(reason, holds_back=self._outbox.holds_back)
+        return Insertion.ENQUEUED
+
+    def _refusal_of(
+        self, now: Nanoseconds, size_bytes: int, expires_at_ns: Nanoseconds, waits: bool
+    ) -> BounceReason | None:
+        """Return why the queue does not enqueue a new sample; None: it does.
+
+        `freely_accepted_size_bytes` of the context is the size up to which this is None, without a call.
+
+        Args:
+            now: the instant.
+            size_bytes: of its payload.
+            expires_at_ns: when its own lifespan is over.
+            waits: whether its producer is not notified of a refusal, but held back by reliability.
+        """
+        context = self._context
+        if expires_at_ns <= now:
+            return _EXPIRED
+        if size_bytes > context.size_bytes_max:
+            return _TOO_LARGE
+        if context.accepts_nothing:
+            if context.refuses or (self._outbox.holds_back and not waits):
+                return _NOT_STORED
+            if context.is_shut:
+                return _QUEUE_FULL
+        if self._reader_cache.arrivals:
+            return _QUEUE_FULL
+        # As `_obstacle_to` does.
+        return self._limits.refusal_of(size_bytes, size_bytes if size_bytes <= context.on_disk_over_bytes else 0)
+
+    def bar(self, write: Write) -> BounceReason | None:
+        """Return why no replica of this queue could enqueue a sample, whatever they hold; None: nothing is known.
+
+        Other than `receive` it changes nothing, and what producers wrote before makes no difference to it.
+        """
+        if len(write.payload) > self._context.size_bytes_max:
+            return _TOO_LARGE
+        if self._outbox.holds_back and not write.waits_when_full and write.identity not in self._held.known:
+            return _NOT_STORED
+        return None
+
+    def _obstacle_to(self, size_bytes: int) -> BounceReason | None:
+        """Return what of the limits is in the way of a sample."""
+        return self._limits.refusal_of(size_bytes, self._context.in_memory_bytes(size_bytes))
+
+    def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
+        return SampleReceived(
+            now, self._name, write.identity, len(write.payload), write.lifespan_ns, write.related_source_guid
+        )
+
+    def _enqueue(
+        self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds, *, was_outside: bool = False
+    ) -> None:
+        identity, payload, lifespan_ns = write.identity, write.payload, write.lifespan_ns
+        expires_at_ns = (
+            self._lifespan.expiry(received_at_ns, lifespan_ns, now)
+            if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
+            else INFINITE_NS
+        )
+        sample = Sample(
+            self._held.next_position,
+            identity,
+            payload,
+            len(payload),
+            now,
+            expires_at_ns,
+            write.source_guid,
+            write.related_source_guid,
+            write.related_identity,
+            write.related_reader_guid,
+            write.flags & _PRODUCER_FLAGS,
+        )
+        record = (
+            Enqueued(
+                self._name,
+                sample.position,
+                identity,
+                now,
+                expires_at_ns,
+                write.source_guid,
+                write.related_source_guid,
+                write.related_identity,
+                write.related_reader_guid,
+                sample.flags,
+                "",
+                None,
+                0,
+                payload,
+            )
+            if self._journaled
+            else None
+        )
+        self._hold(now, sample, received_at_ns, record, was_outside)
+        if self._acknowledges:
+            stream = self._stream
+            rests_on = stream.base_index + len(stream.records)
+            self._outbox.messages.append(WriteAcknowledgment(self._name, identity, _ACCEPTED, rests_on))
+        self._offer(now, sample)
+
+    def _hold(
+        self,
+        now: Nanoseconds,
+        sample: Sample,
+        received_at_ns: Nanoseconds,
+        record: Enqueued | None,
+        was_received_apart: bool,
+    ) -> None:
+        """Enqueue: record, report and count; `_offer` it next.
+
+        Args:
+            now: the instant.
+            sample: what to hold, at the next position.
+            received_at_ns: when it came.
+            record: what is stored of it; None where the queue is not recorded.
+            was_received_apart: whether its `SampleReceived` is among the events, however usual steps are reported.
+        """
+        outbox, size_bytes = self._outbox, sample.size_bytes
+        sample.move(_STORE)
+        self._enter(sample)
+        if record is not None:
+            stream = self._stream
+            (stream.records or stream.begin()).append(record)
+            if size_bytes > self._context.on_disk_over_bytes:
+                outbox.spilling.append(sample)
+        if was_received_apart or outbox.reports_each_step:
+            outbox.events.append(SampleEnqueued(now, self._name, sample.identity, size_bytes, received_at_ns))
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).enqueued_count += 1
+        if self._is_limited:
+            self._limits.grow(now, self._context.in_memory_bytes(size_bytes))
+        if sample.expires_at_ns < INFINITE_NS:
+            self._lifespans.enter(sample)
+            sleeper = self._context.sleeper
+            if sample.expires_at_ns < sleeper.wakes_at_ns:
+                outbox.agenda.wake(sleeper, sample.expires_at_ns)
+
+    def _find_no_room(self, now: Nanoseconds, write: Write) -> None:
+        if not self._context.refuses:
+            self._limits.find_full(now)
+        rejects = self._context.settings.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+        if rejects and not write.waits_when_full:
+            self._context.bounce(now, write.identity, BounceReason.QUEUE_FULL)
+        elif self._reader_cache.knows(write.identity):
+            self._outbox.events.append(DuplicateDropped(now, self._name, write.identity))
+        elif self._reader_cache.is_full() and not write.waits_when_full:
+            # No answer at all: the producer goes on holding the sample, and writes it again.
+            self._outbox.events.append(SampleBounced(now, self._name, write.identity, BounceReason.QUEUE_FULL))
+        else:
+            self._outbox.agenda.wake(self._context.sleeper, self._reader_cache.enter(write, now))
+
+
+def _received(now: Nanoseconds, queue: str, sample: Sample) -> SampleReceived:
+    """Return the event of a sample that a command brings to a queue."""
+    return SampleReceived(
+        now,
+        queue,
+        sample.identity,
+        sample.size_bytes,
+        address=sample.related_source_guid,
+        is_dead_letter=sample.dead_letter is not None,
+    )

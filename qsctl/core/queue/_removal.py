@@ -1,0 +1,160 @@
+"""The removal of samples from a queue [QS 2.9, 2.12 and 5.4.3].
+
+Decides: the steps for a sample that was delivered, died or was flushed: first dead-lettering, if it died and there is
+room for it; then the record, the event, and the queue's own state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from qsctl.core.events import BounceReason, SampleRemoved
+from qsctl.core.queue._context import QueueContext
+from qsctl.core.queue._delivery import Deliveries
+from qsctl.core.queue._lifespan import Lifespans
+from qsctl.core.queue._limits import Limits
+from qsctl.core.queue._undeliverable import UNDELIVERABLE, DeadLetterLine, Undeliverables
+from qsctl.core.queue.dead_letter import CAUSES, REASONS
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.records import RemovalCause, Removed
+from qsctl.identity import NIL_GUID
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_DEAD_LETTER: Final = Cause.DEAD_LETTER
+_ENQUEUED: Final = SampleState.ENQUEUED
+_DELIVERED: Final = RemovalCause.DELIVERED
+
+
+class Removal:
+    """The way out of a queue.
+
+    Args:
+        context: the queue.
+        deliveries: what waits for consumers, and what they hold.
+        limits: how much the queue may hold.
+        lifespans: what of it will expire.
+        undeliverables: its dead samples on their way to the dead letters.
+        line: who waits for room in this queue, should it hold dead letters.
+    """
+
+    __slots__ = (
+        "_context",
+        "_deliveries",
+        "_has_dead_letters",
+        "_held",
+        "_is_limited",
+        "_journaled",
+        "_lifespans",
+        "_limits",
+        "_line",
+        "_name",
+        "_outbox",
+        "_stream",
+        "_take_back",
+        "_undeliverables",
+    )
+
+    def __init__(
+        self,
+        context: QueueContext,
+        deliveries: Deliveries,
+        limits: Limits,
+        lifespans: Lifespans,
+        undeliverables: Undeliverables,
+        line: DeadLetterLine,
+    ) -> None:
+        self._context = context
+        self._name = context.name
+        self._outbox = context.outbox
+        self._stream = context.stream
+        self._journaled = context.journaled
+        self._held = context.held
+        self._deliveries = deliveries
+        self._limits = limits
+        self._is_limited = limits.limited
+        self._lifespans = lifespans
+        self._undeliverables = undeliverables
+        self._has_dead_letters = undeliverables.place is not None
+        self._take_back = deliveries.take_back
+        self._line = line
+
+    def change(self) -> None:
+        """Obey the queue's limits as they are now."""
+        self._is_limited = self._limits.limited
+
+    def end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
+        """Let a sample leave. Where the dead letters have no room it stays, to be moved by `retry_dead_letters`."""
+        sent_at_ns = sample.sent_at_ns
+        if sample.state is _ENQUEUED:
+            sample.move(cause)
+            self._deliveries.groups.of_sample(sample).drop()
+        else:
+            if sample.holder != NIL_GUID:
+                self._take_back(sample)
+            elif len(self._undeliverables):
+                self._undeliverables.leave(now, self._context, sample, moves=cause is _DEAD_LETTER)
+            sample.move(cause)
+        if (
+            self._has_dead_letters
+            and (reason := REASONS.get(removal)) is not None
+            and cause is not _DEAD_LETTER
+            and not self._undeliverables.bury(now, self._context, sample, reason)
+        ):
+            return
+        if self._journaled and (
+            removal is _DELIVERED or not (self._undeliverables.are_moves_one_record and removal in REASONS)
+        ):
+            stream = self._stream
+            (stream.records or stream.begin()).append(Removed(self._name, sample.position, removal))
+        if self._outbox.reports_each_step or removal is not _DELIVERED:
+            self._outbox.events.append(
+                SampleRemoved(
+                    now, self._name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+                )
+            )
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).delivered_count += 1
+        self._held.retire(sample)
+        if self._is_limited:
+            self._limits.shrink(now, self._context.in_memory_bytes(sample.size_bytes))
+            if self._line.queues and not self._context.is_shut:
+                self._line.call(now)
+        if sample.expires_at_ns < INFINITE_NS:
+            self._lifespans.leave()
+
+    def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
+        """Remove those of these samples that are still held [QS 5.4.3]; return how many."""
+        known = self._held.known
+        going = [sample for sample in samples if known.get(sample.identity) is sample]
+        groups = self._deliveries.groups_of(going)
+        for sample in going:
+            self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+        self._deliveries.serve(now, *groups)
+        return len(going)
+
+    def end_moved(self, now: Nanoseconds, sample: Sample) -> None:
+        """Let a sample leave for another queue of the service, which has it by now; what waits here is not served."""
+        self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+
+    def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
+        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room.
+
+        One that is too large for the dead-letter queue is passed over.
+        """
+        undeliverables = self._undeliverables
+        undeliverables.unbar(self._context)
+        waiting = undeliverables.waiting
+        for sample in list(islice(waiting.values(), min(count_max, len(waiting)))):
+            reason = UNDELIVERABLE[sample.state]
+            obstacle = undeliverables.move(now, self._context, sample, reason)
+            if obstacle is BounceReason.TOO_LARGE:
+                undeliverables.bar(now, self._context, sample)
+                continue
+            if obstacle is not None:
+                return
+            self.end(now, sample, _DEAD_LETTER, CAUSES[reason])
+        if waiting:
+            undeliverables.give_way(now, self._context)

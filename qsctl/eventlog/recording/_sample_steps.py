@@ -1,0 +1,387 @@
+"""The steps of samples folded into rows of `messages`, `arrivals` and `deliveries`, and into the counts of a queue.
+
+Decides: which row an event ends, and its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from qsctl.core.events import (
+    BounceReason,
+    DeadLetterDeferred,
+    DuplicateDropped,
+    Event,
+    HighWatermarkPassed,
+    LateAcknowledgment,
+    LowWatermarkPassed,
+    QueueFilled,
+    ReturnReason,
+    SampleBounced,
+    SampleDeadLettered,
+    SampleEnqueued,
+    SampleReceived,
+    SampleRemoved,
+    SampleReturned,
+    SampleSent,
+    SamplesRestored,
+)
+from qsctl.core.records import RemovalCause
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import NEVER, work_units
+from qsctl.eventlog.recording._log_book import LogBook
+from qsctl.eventlog.recording.queue_state import (
+    LATE_ROWS_MAX,
+    ArrivedSample,
+    HeldState,
+    QueueState,
+    Row,
+    Sending,
+    address_text,
+)
+from qsctl.eventlog.recording.sampling import Sampling
+from qsctl.eventlog.recording.schema import ArrivalAnswer, DeliveryAnswer, Origin
+from qsctl.eventlog.recording.story import RecordedHeldSample
+from qsctl.identity import NIL_GUID, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_OUTCOME_OF: Final = {
+    cause: (outcome, outcome.value)
+    for cause, outcome in {
+        RemovalCause.DELIVERED: Outcome.DELIVERED,
+        RemovalCause.EXPIRED: Outcome.EXPIRED,
+        RemovalCause.FAILED_DELIVERY: Outcome.DEAD,
+        RemovalCause.FLUSHED: Outcome.DISCARDED,
+    }.items()
+}
+# Reading a member of an enumeration by its name takes longer than the rest of a row.
+_DELIVERED, _DISCARDED, _HELD = Outcome.DELIVERED, Outcome.DISCARDED, Outcome.HELD
+_ENQUEUED, _BOUNCED, _DUPLICATE = (
+    ArrivalAnswer.ENQUEUED.value,
+    ArrivalAnswer.BOUNCED.value,
+    ArrivalAnswer.DUPLICATE.value,
+)
+_NONE, _ACKNOWLEDGED = DeliveryAnswer.NONE.value, DeliveryAnswer.ACKNOWLEDGED.value
+_TIMED_OUT, _REJECTED = DeliveryAnswer.TIMED_OUT.value, DeliveryAnswer.REJECTED.value
+_FROM_PRODUCER: Final = Origin.PRODUCER.value
+
+
+class SampleSteps:
+    """The events of queues, one after the other.
+
+    Args:
+        book: where rows go.
+        queue_of: gives the state of a queue by its full name, a new one where it has none.
+        started_at_ns: the instant 0.
+        sampling: which samples have rows.
+    """
+
+    def __init__(
+        self, book: LogBook, queue_of: Callable[[str], QueueState], started_at_ns: Nanoseconds, sampling: Sampling
+    ) -> None:
+        self._book = book
+        self._queue_of = queue_of
+        self._t0 = started_at_ns
+        self._sampling = sampling
+        self._rows = book.rows
+        self._steps: dict[type, Callable[[QueueState, Any, Nanoseconds], None]] = {
+            SampleReceived: self._received,
+            SampleEnqueued: self._enqueued,
+            SampleSent: self._sent,
+            SampleRemoved: self._removed,
+            SampleBounced: self._bounced,
+            DuplicateDropped: self._dropped,
+            SampleReturned: self._returned,
+            LateAcknowledgment: self._late,
+            SamplesRestored: self._restored,
+            SampleDeadLettered: self._raises("dead-lettered"),
+            DeadLetterDeferred: self._deferred,
+            HighWatermarkPassed: self._raises("high-watermark"),
+            LowWatermarkPassed: self._raises("low-watermark"),
+            QueueFilled: self._raises("queue-full"),
+        }
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Fold events in order; most follow one of the same queue."""
+        book, steps, t0 = self._book, self._steps, self._t0
+        name = ""
+        for event in events:
+            if event.queue != name:
+                name = event.queue
+                queue = self._queue_of(name)
+            book.step += 1
+            book.now_ns = at_ns = event.at_ns - t0
+            steps[type(event)](queue, event, at_ns)
+
+    def hold(self, queue: QueueState, sample: RecordedHeldSample) -> None:
+        """Note a sample that was there at the beginning."""
+        book, identity = self._book, sample.identity
+        book.step += 1
+        at_ns = sample.at_ns - self._t0
+        producer = book.producer(identity.writer_guid, at_ns)
+        is_logged = book.keeps_rows and self._sampling.chooses(identity)
+        lifespan_ns = None if sample.expires_at_ns >= INFINITE_NS else sample.expires_at_ns - sample.at_ns
+        origin = (Origin.OUTSIDE if sample.is_outside else Origin.HELD).value
+        arrived = ArrivedSample(
+            book.step, at_ns, producer, sample.size_bytes, lifespan_ns, sample.address, origin, is_logged
+        )
+        if sample.is_outside:
+            queue.arrived[identity] = arrived
+            return
+        held = queue.held[identity] = HeldState(at_ns, sample.size_bytes, producer, is_logged)
+        queue.held_before += at_ns < 0
+        queue.counts.grow(sample.size_bytes)
+        if is_logged:
+            self._arrival(queue, identity, arrived, _ENQUEUED, at_ns, None, sample.attempts, sample.redelivered)
+        if sample.attempts or sample.consumer_guid != NIL_GUID:
+            held.attempts = 1  # statistics begin here: of the deliveries before, one is kept at most
+        if sample.consumer_guid != NIL_GUID:
+            held.sent_ns = sample.sent_at_ns - self._t0
+            held.sending = Sending(
+                book.step, sample.attempts + 1, sample.redelivered, book.peer(sample.consumer_guid), held.sent_ns
+            )
+
+    def resume(self, at_ns: Nanoseconds, queue: QueueState) -> None:
+        """Note that another process goes on: what was with consumers is with none, what waited outside is lost."""
+        for identity, held in queue.held.items():
+            if held.sending is not None:
+                self._end_delivery(queue, identity, held, DeliveryAnswer.CONSUMER_LEFT.value, at_ns)
+        for identity in list(queue.arrived):
+            self._refused(queue, identity, BounceReason.PRODUCER_GONE, at_ns)
+
+    def end(self, queue: QueueState) -> None:
+        """End the recording of a queue: what is in it is held, what is outside waits, open deliveries end."""
+        if not self._book.keeps_rows:
+            return
+        for identity, arrived in queue.arrived.items():
+            if arrived.is_logged:
+                self._message(queue, arrived.producer, arrived.size_bytes, arrived.at_ns, Outcome.WAITING, None)
+                self._arrival(queue, identity, arrived, ArrivalAnswer.NONE.value, None, None)
+        for identity, held in queue.held.items():
+            if held.is_logged:
+                self._message(queue, held.producer, held.size_bytes, held.enqueued_ns, _HELD, 0, held.attempts)
+                if held.sending is not None:
+                    row = self._delivery(queue, identity, held, held.sending, _NONE, None, None)
+                    self._rows["deliveries"].append(row)
+        self._rows["deliveries"] += queue.late.values()
+        queue.late.clear()
+
+    # One method a kind of event.
+
+    def _received(self, queue: QueueState, event: SampleReceived, at_ns: Nanoseconds) -> None:
+        identity = event.identity
+        arrived = ArrivedSample(
+            self._book.step,
+            at_ns,
+            self._book.producer(identity.writer_guid, at_ns),
+            event.size_bytes,
+            None if event.lifespan_ns >= INFINITE_NS else event.lifespan_ns,
+            event.address,
+            Origin.DEAD_LETTER.value if event.is_dead_letter else _FROM_PRODUCER,
+            self._book.keeps_rows and self._sampling.chooses(identity),
+        )
+        if queue.arrived.setdefault(identity, arrived) is not arrived:
+            queue.repeated = arrived
+
+    def _enqueued(self, queue: QueueState, event: SampleEnqueued, at_ns: Nanoseconds) -> None:
+        identity = event.identity
+        arrived = queue.arrived.pop(identity, None)
+        if arrived is None:  # before the recording
+            return
+        queue.held[identity] = HeldState(at_ns, event.size_bytes, arrived.producer, arrived.is_logged)
+        queue.counts.grow(event.size_bytes)
+        if arrived.is_logged:
+            self._arrival(queue, identity, arrived, _ENQUEUED, at_ns, None)
+
+    def _sent(self, queue: QueueState, event: SampleSent, at_ns: Nanoseconds) -> None:
+        held = queue.held.get(event.identity) or self._revealed(queue, event.identity, event.enqueued_at_ns)
+        held.sent_ns = at_ns
+        held.attempts += 1
+        if held.attempts > 1:
+            queue.counts.redelivered += 1
+        consumer = self._book.peer(event.consumer_guid)
+        held.sending = Sending(self._book.step, event.attempt, event.redelivered, consumer, at_ns)
+
+    def _removed(self, queue: QueueState, event: SampleRemoved, at_ns: Nanoseconds) -> None:
+        identity, size_bytes = event.identity, event.size_bytes
+        held = queue.held.get(identity) or self._revealed(queue, identity, event.enqueued_at_ns)
+        outcome, outcome_text = _OUTCOME_OF[event.cause]
+        if (sending := held.sending) is not None:
+            is_answer = outcome is _DELIVERED and not held.retired_late
+            if is_answer and held.is_logged:
+                self._rows["deliveries"].append(
+                    self._delivery(queue, identity, held, sending, _ACKNOWLEDGED, at_ns, self._book.step)
+                )
+            elif not is_answer:
+                self._end_delivery(queue, identity, held, _NONE, at_ns)
+        queue.leave(identity, held, size_bytes)
+        enqueued_ns, sent_ns = held.enqueued_ns, held.sent_ns
+        is_delivery = outcome is _DELIVERED and sent_ns is not None
+        wait_ns = (sent_ns if is_delivery and sent_ns is not None else at_ns) - enqueued_ns
+        acknowledge_ns = at_ns - enqueued_ns if is_delivery else None
+        queue.counts.count(
+            enqueued_ns, size_bytes, wait_ns, outcome, NEVER if acknowledge_ns is None else acknowledge_ns
+        )
+        if held.is_logged:
+            self._rows["messages"].append(
+                (
+                    0, queue.shown, held.producer, size_bytes, work_units(size_bytes), enqueued_ns, 0, wait_ns,
+                    wait_ns if is_delivery else None, acknowledge_ns, outcome_text, False, held.attempts,
+                )
+            )  # fmt: skip
+
+    def _bounced(self, queue: QueueState, event: SampleBounced, at_ns: Nanoseconds) -> None:
+        self._refused(queue, event.identity, event.reason, at_ns)
+
+    def _refused(self, queue: QueueState, identity: SampleIdentity, reason: BounceReason, at_ns: Nanoseconds) -> None:
+        arrived = queue.answer(identity)
+        if arrived is None:
+            self._taken_back(queue, identity, at_ns)
+            return
+        queue.counts.count(at_ns, arrived.size_bytes, 0, _DISCARDED)
+        if arrived.is_logged:
+            self._message(queue, arrived.producer, arrived.size_bytes, at_ns, _DISCARDED, 0, wait_ns=0)
+            self._arrival(queue, identity, arrived, _BOUNCED, at_ns, reason.value)
+
+    def _taken_back(self, queue: QueueState, identity: SampleIdentity, at_ns: Nanoseconds) -> None:
+        """Note that a sample which was enqueued counts as refused: its store failed."""
+        held = queue.held.get(identity)
+        if held is None:
+            return
+        if held.sending is not None:
+            self._end_delivery(queue, identity, held, _NONE, at_ns)
+        queue.leave(identity, held, held.size_bytes)
+        wait_ns = at_ns - held.enqueued_ns
+        queue.counts.count(held.enqueued_ns, held.size_bytes, wait_ns, _DISCARDED)
+        if held.is_logged:
+            self._message(
+                queue, held.producer, held.size_bytes, held.enqueued_ns, _DISCARDED, 0, held.attempts, wait_ns
+            )
+
+    def _dropped(self, queue: QueueState, event: DuplicateDropped, at_ns: Nanoseconds) -> None:
+        arrived = queue.answer(event.identity)
+        if arrived is not None and arrived.is_logged:
+            self._arrival(queue, event.identity, arrived, _DUPLICATE, at_ns, None)
+
+    def _returned(self, queue: QueueState, event: SampleReturned, at_ns: Nanoseconds) -> None:
+        queue.counts.returned += 1
+        held = queue.held.get(event.identity)
+        if held is None or held.sending is None:
+            return
+        match event.reason:
+            case ReturnReason.TIMED_OUT:
+                answer = _TIMED_OUT
+            case ReturnReason.REJECTED:
+                answer = _REJECTED
+            case ReturnReason.NOT_SENT:
+                answer = DeliveryAnswer.HANDED_BACK.value
+            case ReturnReason.CONSUMER_LEFT:
+                # One that is still there, or left in good order, gave it back: no attempt is counted.
+                vanished = not queue.left.get(event.consumer_guid, True)
+                answer = (DeliveryAnswer.CONSUMER_LEFT if vanished else DeliveryAnswer.HANDED_BACK).value
+        self._end_delivery(queue, event.identity, held, answer, at_ns)
+
+    def _late(self, queue: QueueState, event: LateAcknowledgment, at_ns: Nanoseconds) -> None:
+        book = self._book
+        book.add_event(queue, "late-acknowledgment", at_ns)
+        row = queue.late.pop((book.peer(event.consumer_guid), event.identity), None)
+        if row is not None:
+            self._rows["deliveries"].append((*row[:-3], at_ns, book.step, event.retired))
+        if event.retired and (held := queue.held.get(event.identity)) is not None:
+            held.retired_late = True
+
+    def _deferred(self, queue: QueueState, event: DeadLetterDeferred, at_ns: Nanoseconds) -> None:
+        """Take a dead sample from its consumer, though it stays: an answer to it is late from here on."""
+        self._book.add_event(queue, "dead-letter-deferred", at_ns)
+        held = queue.held.get(event.identity)
+        if held is not None:
+            self._end_delivery(queue, event.identity, held, _NONE, at_ns)
+
+    def _restored(self, queue: QueueState, event: SamplesRestored, at_ns: Nanoseconds) -> None:
+        self._book.add_event(queue, "restored", at_ns, event.count, event.count)
+        if not queue.held:  # else a process that resumes the recording found what is known
+            queue.unseen += event.count
+
+    def _raises(self, name: str) -> Callable[[QueueState, Event, Nanoseconds], None]:
+        def note(queue: QueueState, _event: Event, at_ns: Nanoseconds) -> None:
+            self._book.add_event(queue, name, at_ns)
+
+        return note
+
+    def _revealed(self, queue: QueueState, identity: SampleIdentity, enqueued_at_ns: Nanoseconds) -> HeldState:
+        enqueued_ns = enqueued_at_ns - self._t0
+        producer = self._book.producer(identity.writer_guid, enqueued_ns)
+        is_logged = self._book.keeps_rows and self._sampling.chooses(identity)
+        return queue.reveal(identity, enqueued_ns, producer, is_logged)
+
+    # Rows.
+
+    def _end_delivery(
+        self, queue: QueueState, identity: SampleIdentity, held: HeldState, answer: str, at_ns: Nanoseconds
+    ) -> None:
+        sending, held.sending = held.sending, None
+        if sending is None or not held.is_logged:
+            return
+        row = self._delivery(queue, identity, held, sending, answer, at_ns, self._book.step)
+        if answer in (_TIMED_OUT, _NONE):
+            earlier = queue.late.pop((sending.consumer, identity), None)
+            if earlier is not None:
+                self._rows["deliveries"].append(earlier)  # an answer would be to the delivery that ends now
+            queue.late[sending.consumer, identity] = row
+            if len(queue.late) > LATE_ROWS_MAX:
+                self._rows["deliveries"].append(queue.late.popitem(last=False)[1])
+        else:
+            self._rows["deliveries"].append(row)
+
+    def _delivery(
+        self,
+        queue: QueueState,
+        identity: SampleIdentity,
+        held: HeldState,
+        sending: Sending,
+        answer: str,
+        answered_ns: Nanoseconds | None,
+        answered_step: int | None,
+    ) -> Row:
+        return (
+            sending.step, queue.name, held.producer, identity.sequence_number, sending.attempt, sending.redelivered,
+            sending.consumer, sending.sent_ns, answer, answered_ns, answered_step, None, None, False,
+        )  # fmt: skip
+
+    def _arrival(
+        self,
+        queue: QueueState,
+        identity: SampleIdentity,
+        arrived: ArrivedSample,
+        answer: str,
+        answered_ns: Nanoseconds | None,
+        reason: str | None,
+        attempts: int = 0,
+        redelivered: bool = False,
+    ) -> None:
+        self._rows["arrivals"].append(
+            (
+                arrived.step, arrived.at_ns, queue.name, arrived.producer, identity.sequence_number, arrived.origin,
+                arrived.size_bytes, arrived.lifespan_ns, address_text(arrived.address), attempts, redelivered, answer,
+                answered_ns, None if answered_ns is None else self._book.step, reason,
+            )
+        )  # fmt: skip
+
+    def _message(
+        self,
+        queue: QueueState,
+        producer: int,
+        size_bytes: int,
+        enqueued_ns: Nanoseconds,
+        outcome: Outcome,
+        enter_ns: int | None,
+        attempts: int = 0,
+        wait_ns: int | None = None,
+    ) -> None:
+        self._rows["messages"].append(
+            (
+                0, queue.shown, producer, size_bytes, work_units(size_bytes), enqueued_ns, enter_ns, wait_ns, None,
+                None, outcome.value, False, attempts,
+            )
+        )  # fmt: skip

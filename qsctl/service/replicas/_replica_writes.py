@@ -1,0 +1,182 @@
+"""The writes of replicas to their log, with one sync in progress while the service works on [QS 7.1].
+
+Decides: when the log is written, synced and compacted. Queues that are not replicated have other files and another
+sync: neither waits for the other. A write or sync that failed is never tried again: the replicas fall silent until the
+process starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Member
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import StoredLog
+from qsctl.errors import Damaged
+from qsctl.instant import Nanoseconds
+from qsctl.service.replicas import _replica_stores as replica_stores
+from qsctl.service.run.environment import OpenSyncs, Syncs
+from qsctl.service.stores.sync_thread import SyncThread
+from qsctl.storage.base import Sync
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_stream import (
+    Dropped,
+    MembersKnown,
+    Operation,
+    StateSet,
+    StoredHardState,
+    StoredStream,
+)
+
+ReportFailure: TypeAlias = Callable[[Damaged], None]
+
+
+class ReplicaWrites:
+    """The log of a member's replicas, and what is being written to it.
+
+    Args:
+        member: whose replicas they are.
+        log: theirs.
+        resting: the streams in it whose queues are not hosted: they stay, for another time.
+        clock: the wall clock.
+        on_synced: called in another thread when a sync is over; must not block.
+        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
+        open_syncs: makes what syncs the log, and what compacts it.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        log: ReplicaLog,
+        resting: dict[str, StoredStream],
+        clock: Callable[[], Nanoseconds],
+        *,
+        on_synced: Callable[[], object],
+        quick_sync_s: float,
+        open_syncs: OpenSyncs = SyncThread,
+    ) -> None:
+        self._member = member
+        self._log = log
+        self._clock = clock
+        self._syncs = open_syncs(on_synced, quick_sync_s=quick_sync_s)
+        self._compactions = open_syncs(on_synced, quick_sync_s=0)
+        self._in_progress: Syncs | None = None
+        self._numbers: dict[str, int] = {}
+        """The last write of each stream in what is in progress."""
+        self._dropped: list[str] = []
+        """The logs of deleted queues that what is in progress drops."""
+        self._resting = resting
+        self._streams = {
+            stream: each.outgoing.number // WRITES_MAX for stream, each in member.replicas.items() if each.is_persistent
+        }
+        """Streams that the log may have, with the replica of that name that writes each."""
+        self._streams |= dict.fromkeys(member.outlived, OF_NO_REPLICA)
+        member.stored_before = self._stored_before
+        self._members: list[str] | None = None
+        self._hosted: Mapping[str, Replica] | None = None
+        """The replicas when it was last looked which of the streams are still there."""
+        self._was_written = False
+        """Whether it was not looked since whether the log is worth compacting."""
+        self.report_failure: ReportFailure = lambda _: None
+
+    def keep_members(self, names: list[str]) -> None:
+        """Keep the names of the cluster's members with the next write, where a replica is persistent."""
+        self._members = names
+
+    def go_on(self, *, waits: bool = False) -> bool:
+        """Report what has become durable, and write what is to be; whether something was reported."""
+        has_reported = False
+        while True:
+            if self._in_progress is not None:
+                if not waits and not self._in_progress.is_done:
+                    return has_reported
+                syncs, self._in_progress = self._in_progress, None
+                try:
+                    syncs.end()
+                except Damaged as error:
+                    self._fail(error)
+                    return True
+                has_reported = self._report() or has_reported
+            try:
+                sync, syncs = self._next()
+                if sync is not None and not syncs.begin(sync):
+                    self._in_progress = syncs
+                    continue
+            except Damaged as error:
+                self._fail(error)
+                return True
+            if not (self._numbers or self._dropped):
+                return has_reported
+            has_reported = self._report() or has_reported
+
+    def close(self) -> None:
+        """Write what was asked for, and let go of the log.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self.go_on(waits=True)
+        self._syncs.close()
+        self._compactions.close()
+        self._log.close()
+
+    def _next(self) -> tuple[Sync | None, Syncs]:
+        """Write what is to be written; return what is left to do, and where."""
+        writes, hosted = self._member.pop_writes(), self._member.replicas
+        if not writes and hosted is self._hosted and self._members is None and not self._was_written:
+            return None, self._syncs
+        self._hosted, self._was_written = hosted, False
+        present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
+        gone = sorted(self._streams.keys() - present)
+        operations: list[Operation] = [operation for stream in gone for operation in self._end(stream)]
+        self._dropped += gone
+        self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
+        self._numbers = {write.stream: write.number for write in writes}
+        for write in writes:
+            if write.stream not in present:
+                continue
+            which = write.number // WRITES_MAX
+            if self._streams.setdefault(write.stream, which) != which:
+                operations.append(Dropped(write.stream))  # deleted, and created again before the log was written
+                self._dropped.append(write.stream)
+            self._streams[write.stream] = which
+            self._resting.pop(write.stream, None)
+            operations += replica_stores.operations(self._log, (write,))
+        if self._members is not None and present:
+            operations.append(MembersKnown(self._members))
+            self._members = None
+        if operations:
+            self._was_written = True
+            return self._log.write(operations), self._syncs
+        if self._log.is_worth_compacting:
+            present_streams = replica_stores.present(self._member.replicas.values())
+            return self._log.compact({**self._resting, **present_streams}), self._compactions
+        return None, self._syncs
+
+    def _end(self, stream: str) -> Iterator[Operation]:
+        """Drop a stream, but for the groups that its replica was in: one of them may come back."""
+        yield Dropped(stream)
+        state = self._member.ended.get(stream)
+        if state is not None and (left := state.leaving(state.incarnation)):
+            self._resting[stream] = StoredStream(StoredHardState(left=left))
+            yield StateSet(stream, StoredHardState(left=left))
+
+    def _stored_before(self, stream: str) -> StoredLog:
+        return replica_stores.stored_log(self._resting.get(stream, StoredStream()))
+
+    def _report(self) -> bool:
+        numbers, self._numbers = self._numbers, {}
+        dropped, self._dropped = self._dropped, []
+        for stream in dropped:
+            self._member.log_dropped(stream)
+        for stream, number in numbers.items():
+            self._member.stored(self._clock(), stream, number)
+        return bool(numbers)
+
+    def _fail(self, error: Damaged) -> None:
+        self._numbers, self._dropped = {}, []
+        for stream, replica in self._member.replicas.items():
+            if replica.is_persistent and not replica.is_failed:
+                self._member.store_failed(self._clock(), stream)
+        self.report_failure(error)

@@ -1,0 +1,381 @@
+"""The files of a service's stores: whose they are, what they are called, and what should be there [QS 2.14].
+
+Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
+directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
+the process ends with every command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.messages import QueueName
+from qsctl.errors import Refused
+from qsctl.identity import NIL_INCARNATION, Incarnation
+from qsctl.service.run.environment import HOST_ENVIRONMENT, Environment
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.service.stores.places import HostedPlace
+from qsctl.storage.base import Extent, Storage
+from qsctl.storage.claim import WAIT_S, Claim
+from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
+from qsctl.storage.log.log_upkeep import carry_over, existing_logs
+from qsctl.storage.log.write_ahead_log import WriteAheadLog
+from qsctl.storage.names import (
+    log_stem,
+    private_stem,
+    queue_files,
+    queue_stem,
+    register_file,
+    replicas_stem,
+    reserve_file,
+    service_file,
+    volatile_register,
+)
+from qsctl.storage.register import Register
+from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.room import DiskFull, Room
+from qsctl.storage.streams.logged import LoggedStorage
+
+Done = TypeVar("Done")
+
+
+class StoreFiles:
+    """The files of one service instance.
+
+    Args:
+        directory: where persistent queues and the service state are kept; must exist.
+        filesystem: how they are written [QS Table 3.9].
+        application_name: part of every file's name.
+        volatile_directory: where volatile queues are kept all the same; None: nowhere.
+        claim: the right to write the files, where another process has it for this one; None: it is to be had.
+        claim_wait_s: how long to wait for another service that has it.
+        log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
+        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        environment: where they are.
+
+    Raises:
+        InvalidInput: the directory does not exist, or a name cannot be part of a file name.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        filesystem: FilesystemSettings,
+        application_name: str,
+        *,
+        volatile_directory: Path | None = None,
+        claim: Claim | None = None,
+        claim_wait_s: float = WAIT_S,
+        log_label: str = "",
+        discards_damaged: bool = False,
+        environment: Environment = HOST_ENVIRONMENT,
+    ) -> None:
+        self.directory = directory
+        self._environment = environment
+        disk = self._disk = environment.disk
+        self.discards_damaged = discards_damaged
+        self.incarnations: dict[QueueName, Incarnation] = {}
+        """Those of the queues, as far as they are known."""
+        self.filesystem = filesystem
+        self.application_name = application_name
+        self.volatile_directory = volatile_directory
+        prefix = filesystem.file_prefix
+        self.claim = claim or Claim(directory, prefix, application_name, disk)
+        self.room = Room(reserve_file(directory, prefix, application_name, disk), disk, environment.steady)
+        self._claim_wait_s = claim_wait_s
+        self._service_file = service_file(directory, prefix, application_name, disk)
+        self._owners: dict[Path, QueueName] = {}
+        self._registers: dict[bool, Register] = {}
+        """Of persistent stores (True), and of those that only an embedded service keeps (False)."""
+        self._damage: list[DamageReport] = []
+        self._log_label = log_label
+        self.logs: dict[bool, WriteAheadLog] = {}
+        """The write-ahead logs: of persistent stores (True), and of those that only an embedded service keeps."""
+
+    @property
+    def damage(self) -> list[DamageReport]:
+        """Damage to files as such; damage inside them is reported by the stores."""
+        of_registers = [report for register in self._registers.values() for report in register.damage]
+        of_logs = [report for log in self.logs.values() for report in log.damage]
+        return [*of_registers, *of_logs, *self._damage]
+
+    def keeps(self, place: HostedPlace) -> bool:
+        """Return whether a queue has files."""
+        return place.is_persistent or self.volatile_directory is not None
+
+    def hold(self, wait_s: float | None = None) -> None:
+        """Make sure that no other service writes the files.
+
+        Raises:
+            Refused: another one does, or the directory cannot be written.
+        """
+        if not self.claim.is_held:
+            self.claim.hold(self._claim_wait_s if wait_s is None else wait_s)
+            self.room.keep()
+
+    def stem(self, name: QueueName, place: HostedPlace) -> Path:
+        """Return what the files of a persistent queue are named after.
+
+        Raises:
+            InvalidInput: a name cannot be part of a file name.
+            Refused: another persistent queue has the same files.
+        """
+        stem = queue_stem(
+            self.directory,
+            self.filesystem.file_prefix,
+            place.settings.topic_name or place.settings.name,
+            place.subscriber,
+            place.domain_id,
+            self.application_name,
+            self._disk,
+        )
+        other = self._owners.get(stem, name)
+        if other != name:
+            raise Refused(
+                f"the persistent queues {other} and {name} would share the file {stem.name}",
+                remedy="Give them different topics, shared subscribers or domains.",
+            )
+        return stem
+
+    def own(self, places: Mapping[QueueName, HostedPlace]) -> None:
+        """Note which queue has which files, in a process that opens none of them.
+
+        Raises:
+            InvalidInput, Refused: as from `stem`.
+        """
+        self._owners = {}
+        for name, place in places.items():
+            if place.is_persistent:
+                self._owners[self.stem(name, place)] = name
+
+    def open(self, name: QueueName, place: HostedPlace, *, discards_damaged: bool | None = None) -> Storage:
+        """Open the store of a queue, which must be one that keeps files.
+
+        Args:
+            name: the queue's.
+            place: where it is.
+            discards_damaged: as for the service, unless it is given.
+
+        Raises:
+            InvalidInput, Refused: as from `stem`.
+            Damaged: something is lost, or the disk refuses.
+        """
+        register = self._register(place.is_persistent)
+        known = register.extent(self._entry(name, place))
+        discards = self.discards_damaged if discards_damaged is None else discards_damaged
+        store = self.with_reserve(partial(self._open, name, place, known, discards_damaged=discards))
+        if store.was_there and not register.was_there and not register.damage:
+            what = "the register of the stores is missing: what else is missing cannot be known"
+            register.damage.append(DamageReport(register.path, 0, 0, DamageKind.UNREADABLE, what))
+        if known is not None and known.kind != store.extent.kind:
+            what = f"the samples of queue {name} are kept as {known.kind}, which its <in_memory_state> does not read"
+            self._damage.append(DamageReport(register.path, 0, 0, DamageKind.UNREADABLE, what))
+        return store
+
+    def has_left_over(self, name: QueueName, place: HostedPlace) -> bool:
+        """Return whether there are files of a queue, or the register or the log has something of it."""
+        stem = self.stem(name, place)
+        is_noted = self._register(True).extent(stem.name) is not None
+        if is_noted or any(stem.name in log.names() for log in self.logs.values()):
+            return True
+        names = self._disk.names(self.directory)
+        return any(name.startswith((f"{stem.name}.db", f"{stem.name}_")) for name in names)
+
+    def open_service(self, *, discards_damaged: bool | None = None) -> Storage:
+        """Open the store of the service's state.
+
+        Raises:
+            Refused: another service uses it, or the directory cannot be written.
+            Damaged: something is lost, or the disk refuses.
+        """
+        self.hold()
+        known = self._register(True).extent(self._service_file.name)
+        if self._disk.status_at(self._service_file) is None and not self._register(True).was_there:
+            self._report_files_of_nobody_known()
+        filesystem = self.filesystem
+        if filesystem.synchronization is Synchronization.NORMAL:
+            # Files of queues that were deleted go at once: that they were deleted must be durable then.
+            filesystem = replace(filesystem, synchronization=Synchronization.FULL)
+        discards = self.discards_damaged if discards_damaged is None else discards_damaged
+        if not discards:
+            refuse_loss(self.damage, filesystem.synchronization)
+        open_database = self._environment.open_database
+        return self.with_reserve(
+            partial(open_database, self._service_file, filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+        )
+
+    def _report_files_of_nobody_known(self) -> None:
+        """Report unknown files: without the service's state and the register, the expected queues are unknown."""
+        found = queue_files(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
+        if found:
+            what = "the service's state and the register are missing: whose files these are cannot be known"
+            self._damage.append(DamageReport(found[0], 0, 0, DamageKind.UNREADABLE, what))
+
+    def note(self, stores: Iterable[tuple[QueueName, HostedPlace, Storage]]) -> None:
+        """Note how far stores reach now: no less may be there when they are opened again."""
+        extents: dict[bool, dict[str, Extent]] = {True: {}, False: {}}
+        incarnations: dict[str, Incarnation] = {}
+        for name, place, store in stores:
+            entry = self._entry(name, place)
+            extents[place.is_persistent][entry] = store.extent
+            incarnations[entry] = self.incarnations.get(name, NIL_INCARNATION)
+        for is_persistent, noted in extents.items():
+            if noted:
+                if is_persistent in self.logs:
+                    log = self.logs[is_persistent]
+                    noted[log.stem.name] = log.extent
+                self._register(is_persistent).note(noted, incarnations)
+
+    def judge_incarnation(self, name: QueueName, place: HostedPlace, found: Incarnation) -> None:
+        """Report it where the records of a store are not those of the creation of the queue that is known.
+
+        `found` is the incarnation that the records have; nil: none, as of an earlier version.
+        """
+        register = self._register(place.is_persistent)
+        known = register.incarnation(self._entry(name, place))
+        if known not in (NIL_INCARNATION, found):
+            file = self.stem(name, place) if place.is_persistent else register.path
+            what = (
+                f"the file is of another creation of queue {name} than the one that is known: {_shown(found)}, not "
+                f"{_shown(known)}; one was deleted since, or is of another directory"
+            )
+            self._damage.append(DamageReport(file, 0, 0, DamageKind.FOREIGN, what))
+            if self.discards_damaged:
+                register.forget_incarnation(self._entry(name, place))
+
+    def note_service(self, store: Storage) -> None:
+        """Note the same of the service's state."""
+        self._register(True).note({self._service_file.name: store.extent})
+
+    def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
+        """Open the log of this process's replicas. No file is made before it is written.
+
+        Raises:
+            InvalidInput: a name cannot be part of a file's.
+            Damaged: the disk refuses.
+        """
+        register = self._register(True)
+        stem = replicas_stem(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
+        return self._environment.open_replica_log(
+            stem,
+            self.filesystem,
+            records,
+            register.extent(stem.name),
+            lambda extent: register.note({stem.name: extent}),
+            self._disk,
+        )
+
+    def forget(self, name: QueueName, place: HostedPlace) -> None:
+        """Expect the files of a queue no more: they are about to be deleted."""
+        self._register(place.is_persistent).forget([self._entry(name, place)])
+        self.incarnations.pop(name, None)
+        self._owners = {stem: owner for stem, owner in self._owners.items() if owner != name}
+
+    def forget_service(self) -> None:
+        """Forget the same of the service's state."""
+        self._register(True).forget([self._service_file.name])
+
+    def with_reserve(self, do: Callable[[], Done]) -> Done:
+        """Do a write that must succeed on a full disk, too; repeat it where the reserve makes room.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            return do()
+        except DiskFull:
+            if not self.room.release():
+                raise
+            return do()
+
+    def close(self) -> None:
+        """Let other services have the files, the logs last.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            for is_persistent, log in self.logs.items():
+                if log.streams or log.has_failed:
+                    log.close()
+                    self._register(is_persistent).note({log.stem.name: log.extent})
+                else:
+                    self._register(is_persistent).forget([log.stem.name])
+                    log.destroy()
+        finally:
+            self.claim.release()
+
+    def abandon(self) -> None:
+        """Let go of the logs as they are, and let other services have the files."""
+        for log in self.logs.values():
+            log.abandon()
+        self.claim.release()
+
+    def _open(self, name: QueueName, place: HostedPlace, known: Extent | None, *, discards_damaged: bool) -> Storage:
+        discards = discards_damaged
+        if not place.is_persistent:
+            assert self.volatile_directory is not None
+            stem = private_stem(self.volatile_directory, name, self._disk)
+            return self._logged(stem, known, is_persistent=False, discards_damaged=discards)
+        stem = self.stem(name, place)
+        self._owners[stem] = name
+        if place.settings.persistence.in_memory_state:
+            return self._logged(stem, known, is_persistent=True, discards_damaged=discards)
+        file = stem.with_name(stem.name + ".db")
+        open_database = self._environment.open_database
+        return open_database(file, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
+
+    def carry_over_logs(self, *, own_too: bool) -> None:
+        """Bring what other processes of this service left in their logs to the queues' own files; that of this one's
+        too, where it opens none of them.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        own = log_stem(self.directory, self.filesystem.file_prefix, self.application_name, disk=self._disk)
+        register = self._register(True)
+        for stem in sorted(existing_logs(own, self._disk)):
+            if stem != own or own_too:
+                known, discards = register.extent(stem.name), self.discards_damaged
+                carry = partial(
+                    carry_over, stem, self.filesystem, QUEUE_CODEC, known, self._disk, discards_damaged=discards
+                )
+                self._damage += self.with_reserve(carry)
+                register.forget([stem.name])
+
+    def _logged(
+        self, stem: Path, known: Extent | None, *, is_persistent: bool, discards_damaged: bool
+    ) -> LoggedStorage:
+        log = self.logs.get(is_persistent)
+        if log is None:
+            prefix, label = self.filesystem.file_prefix, self._log_label
+            where = log_stem(stem.parent, prefix, self.application_name, label, self._disk)
+            known_log = self._register(is_persistent).extent(where.name)
+            log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged, disk=self._disk)
+            self.logs[is_persistent] = log
+        if log.is_to_mend:
+            log.mend()
+        return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
+
+    def _entry(self, name: QueueName, place: HostedPlace) -> str:
+        """Return what a store is called in its register."""
+        return self.stem(name, place).name if place.is_persistent else name
+
+    def _register(self, is_persistent: bool) -> Register:
+        if is_persistent not in self._registers:
+            if is_persistent:
+                path = register_file(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
+            else:
+                assert self.volatile_directory is not None
+                path = volatile_register(self.volatile_directory)
+            self._registers[is_persistent] = Register(path, self._disk)
+        return self._registers[is_persistent]
+
+
+def _shown(incarnation: Incarnation) -> str:
+    return f"{incarnation:016x}" if incarnation else "of an earlier version"

@@ -1,0 +1,158 @@
+"""The payloads of a stream's own files: where each payload is, and which files are dead [QS 2.14.2].
+
+Decides: when a data file goes, and which are worth writing anew. A file goes once every sample in it was removed; one
+of which more than half is dead is replaced by what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, repeat
+from typing import Final
+
+from qsctl.errors import Damaged
+from qsctl.storage._frames import FRAME_HEADER, is_whole
+from qsctl.storage.codec import POSITION, Encoded
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.log.segment_log import SegmentLog
+
+OFFSET_BITS: Final = 40
+OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
+_OVERHEAD_BYTES: Final = FRAME_HEADER.size + POSITION.size
+
+
+class DataFiles:
+    """The payloads in a log. What reaches the disk when is its owner's business."""
+
+    def __init__(self, log: SegmentLog) -> None:
+        self.log = log
+        self.locations: dict[int, int] = {}
+        """File index and offset of the frame, in one number, of every sample that is held, by position."""
+        self.stray_files: set[int] = set()
+        """Files with samples of which there is no metadata; they are worth writing anew."""
+        self._live_counts: dict[int, int] = {}
+        """Samples held, by file."""
+        self._frame_counts: dict[int, int] = {}
+        """Samples written, by file."""
+
+    def add_file(self, index: int, locations: dict[int, int], frame_count: int) -> None:
+        """Note what a file that was there has: the location of each position's frame."""
+        self._frame_counts[index] = frame_count
+        self._leave_former_files(locations.keys())
+        self._live_counts[index] = len(locations)
+        self.locations.update(locations)
+
+    def write(self, encoded: Encoded) -> tuple[int, int]:
+        """Append the payloads of a batch; returns the file and the offset. Call `locate` once the batch is whole.
+
+        Raises:
+            OSError: the disk refuses; the file is as before.
+        """
+        if not encoded.positions:
+            return -1, 0
+        pack = POSITION.pack
+        bodies = [pack(position) + data for position, data in zip(encoded.positions, encoded.data, strict=True)]
+        batch = self.log.write(bodies)
+        return batch.file_index, batch.offset
+
+    def locate(self, index: int, offset: int, encoded: Encoded) -> None:
+        """Hold the samples of a batch that was written there."""
+        if encoded.positions:
+            self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
+            self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
+        self._leave_former_files(encoded.positions)
+        sizes = [_OVERHEAD_BYTES + len(data) for data in encoded.data]
+        starts = accumulate(sizes, initial=index << OFFSET_BITS | offset)
+        self.locations.update(zip(encoded.positions, starts, strict=False))
+
+    def forget(self, positions: Iterable[int]) -> list[int]:
+        """Hold samples no more; give the files in which nothing is held now."""
+        locations = map(self.locations.pop, positions, repeat(None))
+        gone = Counter(location >> OFFSET_BITS for location in locations if location is not None)
+        for index, count in gone.items():
+            self._live_counts[index] -= count
+        return [index for index in gone if not self._live_counts[index] and index != self.log.last_index]
+
+    def drop(self, indexes: Sequence[int]) -> None:
+        """Give files up."""
+        self.log.drop(indexes)
+        for index in indexes:
+            self._live_counts.pop(index, None)
+            self._frame_counts.pop(index, None)
+
+    def drop_empty(self) -> None:
+        """Give up every file in which nothing is held, but the one that is written to."""
+        last = self.log.last_index
+        self.drop([index for index, count in self._live_counts.items() if not count and index != last])
+
+    def file_of(self, position: int) -> int:
+        """Return the file that has a held sample."""
+        return self.locations[position] >> OFFSET_BITS
+
+    def is_held_in(self, index: int, position: int) -> bool:
+        """Return whether a sample is held, and its payload is in this file."""
+        location = self.locations.get(position)
+        return location is not None and location >> OFFSET_BITS == index
+
+    def is_newest(self, index: int) -> bool:
+        """Return whether it is the file that stays, whatever is held in it."""
+        return index == self.log.last_index
+
+    def place(self, location: int) -> tuple[int, int]:
+        """File index and offset of a location."""
+        return location >> OFFSET_BITS, location & OFFSET_MASK
+
+    def payload(self, position: int) -> bytes:
+        """Return the payload of a held sample.
+
+        Raises:
+            KeyError: no such sample is held.
+            Damaged: its bytes do not match their checksum.
+            OSError: the disk refuses.
+        """
+        index, offset = self.place(self.locations[position])
+        header, body = self.log.read_body(index, offset)
+        if not is_whole(header, body, self.log.headers[index].marks) or POSITION.unpack_from(body)[0] != position:
+            raise Damaged(
+                f"{self.log.path(index)}: offset {offset}: the user data of sample {position} is damaged",
+                remedy="Restart the service: it restores what is whole and reports the rest.",
+            )
+        return body[POSITION.size :]
+
+    def sparse(self) -> set[int]:
+        """Return the files that are worth writing anew; the one that is written to is not."""
+        if self.stray_files:
+            self.log.seal()
+        written, damaged = self.log.written_index, self.log.damaged_indexes | self.stray_files
+        return {
+            index
+            for index, count in self._live_counts.items()
+            if index != written and (2 * count < self._frame_counts[index] or index in damaged)
+        }
+
+    def held_in(self, indexes: set[int]) -> dict[int, list[int]]:
+        """Return the samples held in each of some files."""
+        inside: dict[int, list[int]] = {index: [] for index in indexes}
+        for position, location in self.locations.items() if indexes else ():
+            if location >> OFFSET_BITS in indexes:
+                inside[location >> OFFSET_BITS].append(position)
+        return inside
+
+    def rewrite(self, index: int, positions: Sequence[int]) -> None:
+        """Replace a file by one that has only these samples, which are all that it holds.
+
+        Raises:
+            Damaged: the bytes of one do not match their checksum.
+            OSError: the disk refuses; the file is as before.
+        """
+        data = [self.payload(position) for position in positions]
+        self.log.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])
+        self._frame_counts[index] = 0
+        self.locate(index, HEADER_SIZE_BYTES, Encoded([], [], list(positions), data, [], []))
+        self.stray_files.discard(index)
+
+    def _leave_former_files(self, positions: Iterable[int]) -> None:
+        """Take samples that are held already out of the files that they were in."""
+        for position in self.locations.keys() & positions:
+            self._live_counts[self.file_of(position)] -= 1

@@ -1,0 +1,59 @@
+"""The stream of a recording with a limit to each trigger, and with the trigger `availableNow`: from PySpark 4.2 on.
+
+Earlier versions lack what is imported here; they read all new parts at each trigger (`RecordingStream`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+
+from qsctl.eventlog.location import Location
+from qsctl.summary.spark._recording_stream import Offset, RecordingStream
+from qsctl.summary.spark._shown_remedies import remedies_shown
+
+
+class LimitedStream(RecordingStream, SupportsTriggerAvailableNow):
+    """The parts of one table of a recording, some at each trigger.
+
+    Args:
+        folder: as `RecordingStream` has it.
+        table: also.
+        columns: also.
+        parts_at_once: the most parts that a trigger reads; None: all that are new.
+    """
+
+    def __init__(self, folder: Location, table: str, columns: Sequence[str], parts_at_once: int | None) -> None:
+        super().__init__(folder, table, columns)
+        self._parts_at_once = parts_at_once
+        self._until: int | None = None
+        """With the trigger `availableNow`: the parts that there were when the query began."""
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that the option gives."""
+        return ReadAllAvailable() if self._parts_at_once is None else ReadMaxFiles(self._parts_at_once)
+
+    @remedies_shown()
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note the parts that there are: the query ends after them."""
+        self._until = len(self._listed().parts)
+
+    @remedies_shown()
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
+        """Return the offset until which the next trigger reads.
+
+        Raises:
+            InvalidInput: the folder holds another recording than the query has begun with, or an older copy.
+        """
+        listed = self._listed()
+        first = listed.checked(start)
+        last = len(listed.parts) if self._until is None else min(self._until, len(listed.parts))
+        if isinstance(limit, ReadMaxFiles):
+            last = min(last, first + limit.max_files)
+        return listed.offset(max(first, last))
+
+    @remedies_shown()
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        """Return the offset after all parts, for the query's progress."""
+        return self._listed().offset()

@@ -1,0 +1,184 @@
+"""The replications of the candidates of a search, as one stream: a worker never waits for another candidate.
+
+Where every replication that is needed for the next look at a candidate has been given, a worker that would have nothing
+to do gets one of those that the look after it needs, if it comes to that. Whether it does is decided by the candidate's
+first replications alone, as if the others did not exist.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from qsctl.sim.figures import Figures
+from qsctl.sim.sweep import Task
+from qsctl.summary.sweeps._pieces import DonePiece, TaskPiece
+from qsctl.summary.sweeps.runner import RepetitionTime, Runner
+
+Values = tuple[int, ...]
+
+_PIECE_S: Final = 0.1
+"""Seconds below which to hand out a piece costs too much of it."""
+
+
+@dataclass(slots=True, eq=False)
+class _OpenCandidate:
+    """A candidate that is not decided."""
+
+    values: Values
+    aim: int
+    """The number of its replications at the next look."""
+    early: dict[int, tuple[Figures, ...]]
+    """Results from the last look on, by number."""
+    looked: int
+    """The number of its replications at the last look."""
+    given: int = field(init=False)
+    """All replications below this number have been given, or are known."""
+
+    def __post_init__(self) -> None:
+        self.given = self.looked
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all results for the next look are there."""
+        return all(number in self.early for number in range(self.looked, self.aim))
+
+
+class CandidateStream:
+    """Gives replications of candidates to a runner until all of them are decided."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        looks: Sequence[int],
+        task: Callable[[Values, int], Task],
+        known: Callable[[Values, int], tuple[Figures, ...] | None],
+    ) -> None:
+        """Make a stream without candidates.
+
+        Args:
+            runner: what simulates.
+            looks: the numbers of replications after which a candidate is looked at, in ascending order.
+            task: gives a candidate's replication by its number.
+            known: gives the figures of one that need not be simulated.
+        """
+        self._runner = runner
+        self._looks = looks
+        self._task = task
+        self._known = known
+        self._open: dict[Values, _OpenCandidate] = {}
+        self._ready: deque[_OpenCandidate] = deque()
+        """Candidates with replications to give for their next look."""
+        self._places: dict[Task, tuple[_OpenCandidate, int]] = {}
+        """The candidates and numbers of the tasks that are being simulated."""
+        self._time = RepetitionTime()
+        self._looked_at: Callable[[Values, int], int | None] = lambda _, __: None
+
+    def add(self, values: Values, looked: int, aim: int, early: dict[int, tuple[Figures, ...]]) -> None:
+        """Add a candidate.
+
+        Args:
+            values: its settings.
+            looked: the number of replications that it was looked at with.
+            aim: the number at the next look.
+            early: results of further ones, by number; more are added, and those of a look are taken out there.
+        """
+        self._open[values] = candidate = _OpenCandidate(values, aim, early, looked)
+        self._ready.append(candidate)
+
+    def run(self, looked_at: Callable[[Values, int], int | None]) -> None:
+        """Simulate until every candidate is decided.
+
+        Args:
+            looked_at: called when the results of a candidate up to its aim are there; it takes them out and returns the
+                next aim, None: it is decided.
+        """
+        self._looked_at = looked_at
+        self._look_at_known()
+        if not self._open:
+            return
+        for done in self._runner.ended(self._give):
+            self._note(done)
+            if not self._open:
+                return
+
+    def _give(self) -> TaskPiece | None:
+        while self._ready:
+            candidate = self._ready[0]
+            numbers = self._numbers(candidate, candidate.aim)
+            if candidate.given >= candidate.aim:
+                self._ready.popleft()
+            if numbers:
+                return self._piece(candidate, numbers)
+            if candidate.is_complete:
+                self._look(candidate)
+        slots = self._runner.slots * self._runner.jobs_ahead
+        if 0 < len(self._places) < slots:
+            for candidate in self._open.values():
+                later = bisect_right(self._looks, candidate.aim)
+                if later < len(self._looks) and candidate.aim > 1 and candidate.given < self._looks[later]:
+                    numbers = self._numbers(candidate, self._looks[later])
+                    if numbers:
+                        return self._piece(candidate, numbers)
+        return None
+
+    def _numbers(self, candidate: _OpenCandidate, limit: int) -> list[int]:
+        """Return the numbers of a candidate's next replications for one piece."""
+        found: list[int] = []
+        most = self._most(limit - candidate.given)
+        while candidate.given < limit and len(found) < most:
+            number = candidate.given
+            candidate.given += 1
+            if number in candidate.early:
+                continue
+            figures = self._known(candidate.values, number)
+            if figures is None:
+                found.append(number)
+            else:
+                candidate.early[number] = figures
+        return found
+
+    def _most(self, left: int) -> int:
+        """Return how many replications a piece has at most: a short one costs more to hand out than to simulate."""
+        mean_s = self._time.mean_s
+        if mean_s is None:
+            return 1
+        by_time = int(_PIECE_S / max(mean_s, 1e-9))
+        return max(1, min(by_time, math.ceil(left / max(1, self._runner.slots))))
+
+    def _piece(self, candidate: _OpenCandidate, numbers: Sequence[int]) -> TaskPiece:
+        tasks = tuple(self._task(candidate.values, number) for number in numbers)
+        self._places.update(zip(tasks, ((candidate, number) for number in numbers), strict=True))
+        return TaskPiece(tasks)
+
+    def _note(self, done: DonePiece) -> None:
+        self._time.note(done)
+        for result in done.results:
+            candidate, number = self._places.pop(Task(result.point, result.replication, result.seed))
+            candidate.early[number] = result.figures
+            if candidate.values in self._open and candidate.is_complete:
+                self._look(candidate)
+
+    def _look(self, candidate: _OpenCandidate) -> None:
+        """Look at a candidate with all results up to its aim, again and again while they are there."""
+        while candidate.is_complete:
+            reached = candidate.aim
+            following = self._looked_at(candidate.values, reached)
+            if following is None:
+                del self._open[candidate.values]
+                if candidate in self._ready:
+                    self._ready.remove(candidate)
+                return
+            candidate.looked, candidate.aim = reached, following
+        if candidate.given < candidate.aim and candidate not in self._ready:
+            self._ready.append(candidate)
+
+    def _look_at_known(self) -> None:
+        """Look at candidates of which all results are there before anything is simulated."""
+        for candidate in [*self._open.values()]:
+            if candidate.is_complete:
+                self._look(candidate)

@@ -1,0 +1,181 @@
+"""The tasks of a sweep or a search on Spark.
+
+The scenario travels once, in the code of the task, which Spark broadcasts where it is large; with it the content of the
+traces and recordings that it names, for other machines do not have their files. A task gets its own piece, as a column
+of its row. The jobs of a window are submitted by threads; Spark works on the first one first, so that no slot waits for
+the end of a job (`runner.JobWindow`).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from qsctl.errors import Unavailable
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.summary.spark.executors import reports_of, self_report
+from qsctl.summary.spark.faults import spark_faults
+from qsctl.summary.spark.internals import is_connected
+from qsctl.summary.spark.session import SparkOptions, runs_here, spark_session
+from qsctl.summary.sweeps._carried import CarriedScenario
+from qsctl.summary.sweeps._pieces import DonePiece, PieceAnswer, TaskPiece, ended, piece_of, piece_text, work
+from qsctl.summary.sweeps.runner import Give, JobWindow, Runner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SPLITS: Final = re.compile(r"splits=(?:Some\()?(?P<count>\d+)")
+_ANSWER: Final = "struct<seconds double, is_warm boolean, content binary, problem string, error_number int>"
+_POLL_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 2.0
+"""After which executors that have registered or gone meanwhile are counted again."""
+_JOBS_MAX: Final = 256
+"""Threads that wait for jobs; the window has about eight jobs, whatever the number of slots becomes."""
+
+
+class SparkRunner(Runner):
+    """Runs tasks of one scenario on Spark."""
+
+    jobs_ahead = 2
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        options: SparkOptions | None = None,
+        *,
+        spark: SparkSession | None = None,
+        variants: Iterable[Scenario] = (),
+    ) -> None:
+        """Open the session and, where others than this machine's processes run tasks, check that they can.
+
+        Args:
+            scenario: what is simulated.
+            options: where Spark runs.
+            spark: a session of the caller's own instead.
+            variants: scenarios of points, of which the files travel, too; as of `CarriedScenario.elsewhere`.
+
+        Raises:
+            NotFound: a trace or a recording does not exist.
+            InvalidInput: traces and recordings are too large to travel to executors.
+            Unavailable: an executor has another version of qsctl or of Python, or none; the message names it.
+        """
+        from pyspark.sql.functions import udf
+
+        # Java hands out tasks and Python simulates: that compiles quickly is what counts.
+        self._spark = spark or spark_session(options, brief=True)
+        self.slots = self._slots_now()
+        check_executors(self._spark, self.slots)
+        is_here = runs_here(self._spark)
+        carried = CarriedScenario.here(scenario) if is_here else CarriedScenario.elsewhere(scenario, variants)
+        # One function for all jobs: it travels once. A row is a piece: what a row costs besides is nothing.
+        self._work = udf(_worker(carried), _ANSWER, useArrow=False)
+
+    def ended(self, give: Give) -> Iterator[DonePiece]:
+        """Simulate what is given and yield it as it ends.
+
+        Raises:
+            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+                be written.
+            Unavailable: Spark went away, or cannot run the tasks.
+        """
+        window = JobWindow()
+        tag = f"qsctl-{secrets.token_hex(8)}"
+        jobs: dict[Future[list[PieceAnswer]], tuple[int, list[TaskPiece]]] = {}
+        threads = ThreadPoolExecutor(_JOBS_MAX)
+        looked = time.monotonic()
+        try:
+            while True:
+                while (job := window.next_job(give, self.slots)) is not None:
+                    jobs[threads.submit(self._answers, job[1], tag)] = job
+                if not jobs:
+                    return
+                ready = wait(jobs, _POLL_SECONDS, FIRST_COMPLETED).done  # an interrupt ends the wait
+                if time.monotonic() - looked > _LOOK_SECONDS:
+                    self.slots = self._slots_now()
+                    looked = time.monotonic()
+                for done in ready:
+                    number, pieces = jobs.pop(done)
+                    with spark_faults():
+                        answers = done.result()
+                    window.end(number, sum(answer.seconds for answer in answers))
+                    for piece, answer in zip(pieces, answers, strict=True):
+                        yield ended(piece, answer)
+        finally:
+            if jobs:
+                with suppress(Exception):  # of a Java that went away: that was reported before
+                    self._spark.interruptTag(tag)
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _answers(self, pieces: Sequence[TaskPiece], tag: str) -> list[PieceAnswer]:
+        """Return the answers of one job, in the order of its pieces.
+
+        Args:
+            pieces: one a task.
+            tag: of Spark, by which its jobs are ended.
+        """
+        from pyspark.sql.functions import lit, split
+
+        self._spark.addTag(tag)
+        numbers = self._spark.range(0, len(pieces), 1, len(pieces))
+        texts = split(lit("\n".join(map(piece_text, pieces))), "\n")
+        rows = numbers.select(numbers["id"], self._work(texts[numbers["id"]]).alias("answer")).collect()
+        return [_answer(row["answer"]) for row in sorted(rows, key=lambda row: int(row["id"]))]
+
+    def _slots_now(self) -> int:
+        """Return how many tasks the executors that have registered until now run at once."""
+        if not is_connected(self._spark):
+            return max(1, int(self._spark.sparkContext.defaultParallelism))
+        with spark_faults():
+            # What a range is split into by default is how many tasks run at once, on a remote session too. Only the
+            # plan is asked for: a job would wait behind the tasks of the window.
+            plan = str(self._spark.sql("EXPLAIN SELECT * FROM range(100000)").head())
+        splits = _SPLITS.search(plan)
+        return max(1, int(splits["count"])) if splits else self.slots
+
+
+def _worker(carried: CarriedScenario) -> Callable[[str], Any]:
+    def run(text: str) -> Any:
+        answer = work(carried.scenario, piece_of(text), placed=carried.placed)
+        return answer.seconds, answer.is_warm, answer.content, answer.problem, answer.error_number
+
+    return run
+
+
+def _answer(row: Any) -> PieceAnswer:
+    return PieceAnswer(row["seconds"], row["is_warm"], bytes(row["content"]), row["problem"], row["error_number"])
+
+
+def check_executors(spark: SparkSession, slots: int) -> None:
+    """Ask the executors for their Python and their qsctl, unless they are processes of this machine's own Python.
+
+    Raises:
+        Unavailable: one has another version of either, or none; the message names it and what is there.
+    """
+    here = self_report()
+    if runs_here(spark):
+        return
+    with spark_faults():
+        reports = reports_of(spark.range(0, slots, 1, slots))
+    _check_reports(here, reports)
+
+
+def _check_reports(here: dict[str, str], reports: Sequence[dict[str, str]]) -> None:
+    wanted = here["python"].rpartition(".")[0]
+    for each in sorted(reports, key=lambda report: report["host"]):
+        place = f"the executor on {each['host']}"
+        if each["python"].rpartition(".")[0] != wanted:
+            raise Unavailable(
+                f"{place} runs Python {each['python']}; this process runs {here['python']}",
+                remedy="Set spark.pyspark.python to a Python of the same minor version there, with qsctl installed.",
+            )
+        if each["version"] != here["version"]:
+            what = f"cannot run qsctl ({each['problem']})" if each["problem"] else f"has qsctl {each['version']}"
+            raise Unavailable(
+                f"{place} {what}; this process has qsctl {here['version']}",
+                remedy=f"Install qsctl {here['version']} for the Python that spark.pyspark.python names there.",
+            )
