@@ -1,8 +1,8 @@
-"""Records as bytes that can be checked and found again: a mark with a number, a length, a checksum, the body.
+"""Frames around records on disk: a numbered magic number, a length, a checksum, then the body.
 
-Decides: the frame around every record on disk, and how damage is skipped. The secret of a file is random and includes
-the owner of the file, so that neither a payload of a producer nor a frame of another file can be mistaken for a frame
-of this one. Frames are numbered: one that was cut out, or replaces another, is noticed.
+Decides: the layout of a frame, and how damage is skipped. The secret of a file is random and includes the owner of the
+file, so that neither a payload of a producer nor a frame of another file can be mistaken for a frame of this one. Since
+frames are numbered, a missing or an exchanged frame is detected.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ _AHEAD_MAX: Final = 1 << 15
 
 
 class Marks(NamedTuple):
-    """The magic numbers that begin the frames of one file. `step` from one to the next; 0: frames of version 0.1, all
-    alike.
+    """The magic numbers that begin the frames of one file.
+
+    `step` is the difference from one to the next; it is 0 in files of version 0.1, where all are equal. `secret` is
+    added
+    to the checksum's seed.
     """
 
     first: int
@@ -37,24 +40,26 @@ class Marks(NamedTuple):
     secret: int
 
     def at(self, number: int) -> int:
-        """Return the mark of the frame with this number, counted from 0."""
+        """Return the magic number of the frame with the given number, counted from 0."""
         return (self.first + number * self.step) % _ALL
 
 
 def numbered_marks(mark: int) -> Marks:
-    """Return the marks that follow from a file's 32 random bits: half in the open, to be searched for, all secret."""
+    """Return the magic numbers derived from a file's 32 random bits: 16 visible ones to search for, all as the
+    secret.
+    """
     return Marks(mark & _SIGN_MASK or 1, _NUMBER_ONE, mark)  # not 0: zeros are room that was allocated
 
 
 def constant_marks(mark: int) -> Marks:
-    """Return the same for a file of version 0.1."""
+    """Return the magic numbers of a file of version 0.1, where all frames have the same."""
     return Marks(mark, 0, 0)
 
 
 class Gap(NamedTuple):
-    """Bytes between whole frames; `torn`: they look like the beginning of a frame that was never finished.
+    """A range of bytes between intact frames; `torn`: it looks like a frame whose writing was interrupted.
 
-    None at all (`size_bytes` 0): the frames on either side do not follow one another.
+    With `size_bytes` 0, frames are missing between two adjacent ones.
     """
 
     offset: int
@@ -63,10 +68,9 @@ class Gap(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The content of a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
+    """The result of scanning a buffer: the (start, end) of every intact body, the gaps, and the end of the content.
 
-    Zeros after the last frame are room that was allocated and not used yet. `next_number` is that of the frame to be
-    written behind the content.
+    Zeros after the last frame are allocated and unused. `next_number` is the number of the next frame to append.
     """
 
     bodies: list[tuple[int, int]]
@@ -76,7 +80,7 @@ class Scan(NamedTuple):
 
 
 def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
-    """Return the bodies, framed, one after the other; the first frame has this number.
+    """Return the bodies as consecutive frames; `number` is the number of the first.
 
     Raises:
         OverflowError: a body is too long for a frame's length field.
@@ -96,7 +100,7 @@ def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
 
 
 def scan(buffer: bytes, marks: Marks, start: int = 0) -> Scan:
-    """Find every whole frame from `start` on, stepping over whatever is damaged."""
+    """Find every intact frame from `start` on, skipping damaged bytes."""
     bodies: list[tuple[int, int]] = []
     gaps: list[Gap] = []
     unpack, header_size, size = FRAME_HEADER.unpack_from, FRAME_HEADER.size, len(buffer)
@@ -127,7 +131,7 @@ def scan(buffer: bytes, marks: Marks, start: int = 0) -> Scan:
 
 
 def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the (start, end) of every body between two offsets of which `scan` found every frame whole."""
+    """Return the (start, end) of every body between two offsets, where `scan` found all frames intact."""
     unpack, header_size = FRAME_HEADER.unpack_from, FRAME_HEADER.size
     bodies: list[tuple[int, int]] = []
     at = start
@@ -139,16 +143,14 @@ def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def is_whole(header: tuple[int, int, int], body: bytes, marks: Marks) -> bool:
-    """Return whether a body is the one that its header was written for, in a file with these marks."""
+    """Return whether a body matches its frame's header, in a file with these magic numbers."""
     found, length, checksum = header
     is_ours = found & _SIGN_MASK == marks.first if marks.step else found == marks.first
     return is_ours and len(body) == length and crc32(body, found + marks.secret ^ length) == checksum
 
 
 def _marks_of(marks: Marks, number: int, count: int) -> tuple[Iterable[int], Iterable[int]]:
-    """Return the marks of the given number of frames, and each with the secret added: ranges where possible, which cost
-    nothing.
-    """
+    """Return the magic numbers of `count` frames, and each with the secret added; ranges where possible, for speed."""
     start, step, secret = marks.at(number), marks.step, marks.secret
     stop = start + count * step
     if step and stop <= _ALL:
@@ -162,7 +164,7 @@ def _number_of(marks: Marks, mark: int) -> int:
 
 
 def _is_unfinished(rest: bytes, expected: int) -> bool:
-    """Return whether the bytes are a prefix of one frame: what a killed writer leaves."""
+    """Return whether the bytes are the beginning of one frame, as a killed writer leaves them."""
     if len(rest) < FRAME_HEADER.size:
         sign = expected.to_bytes(4, "little")
         return rest.startswith(sign) or sign.startswith(rest)
@@ -171,7 +173,7 @@ def _is_unfinished(rest: bytes, expected: int) -> bool:
 
 
 def _next_whole(buffer: bytes, marks: Marks, expected: int, at: int) -> int:
-    """Return where the next whole frame begins that can follow, or the end of the buffer."""
+    """Return the offset of the next intact frame with a possible number, or the end of the buffer."""
     sign, size = (_SIGN.pack(marks.first) if marks.step else marks.first.to_bytes(4, "little")), len(buffer)
     while True:
         at = buffer.find(sign, at)

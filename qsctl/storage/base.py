@@ -1,14 +1,14 @@
-"""The seam to disk: a stream of records, each with an index, of which a store keeps what still matters [QS 2.14].
+"""The interface of a store: one stream of indexed records, of which it keeps those that are still needed [QS 2.14].
 
-Decides: the Protocol that every store meets, held by `tests/storage/contract.py`. A store knows its records by their
-codec alone (`storage.codec`): it keeps what it was given in order, as durable as configured, and reports the damage
-that it finds.
+Decides: the Protocol that every store implements; `tests/storage/contract.py` tests each store by it. A store reads its
+records through their codec alone (`storage.codec`): it keeps them in the order of appending, as durable as configured,
+and reports the damage that it finds.
 
-Records are numbered from 1. What a snapshot replaced is no longer there record by record: `load` gives the records of
-the snapshot first, whose effect is the same, then those that came later.
+Records are numbered from 1. A snapshot replaces records by fewer ones with the same effect: `load` returns the records
+of the snapshot first, then those that were appended later.
 
-A record counts as soon as it was appended: nothing is taken back. The logs of replicas, of which what is not committed
-is taken back, are `storage.replicas.replica_log`'s.
+An appended record is never taken back. `storage.replicas.replica_log` stores the logs of replicas, whose uncommitted
+records can be taken back.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ _ALL: Final = 2**62
 
 
 class Shares(Protocol):
-    """The records that a compaction keeps, a part at a time, in the order of positions."""
+    """The records that a compaction keeps, read in parts in the order of positions."""
 
     @property
     def taken_to(self) -> int:
-        """The highest position that was given, or passed over for being gone."""
+        """The highest position that was returned, or skipped because it is no longer held."""
 
     @property
     def is_over(self) -> bool:
-        """Return whether the last part was given."""
+        """Return whether the last part was returned."""
 
     def take(self, count: int) -> Sequence[Record]:
-        """Return the records of the given number of positions, as they are now; of all where few more are left."""
+        """Return the current records of the next `count` positions; of all remaining ones where few more are left."""
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True):
-    """The extent of a store: in `kind` of files, the last file or batch, and the bytes in use of it."""
+    """The extent of a store: the kind of its files, the index of its last file or batch, and the octets in use of
+    that.
+    """
 
     kind: str
     index: int
@@ -60,132 +62,130 @@ class Storage(Protocol):
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
-        there.
-        """
+        """Return the store's extent for the directory's register: less at the next opening means lost records."""
 
     @property
     def was_there(self) -> bool:
-        """Return whether there were files of this version when it was opened."""
+        """Return whether files of this version existed when the store was opened."""
 
     @property
     def damage(self) -> Sequence[DamageReport]:
         """Damage that was found when the files were opened or read."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none, as durable as configured when it returns.
+        """Append the records, all or none; they are as durable as configured on return.
 
-        A process that dies inside may leave a prefix of the batch, of which nothing was acknowledged.
+        If the process dies during the call, a prefix of the batch may remain; none of it was acknowledged.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """Do the first half of `append`; return the second, or None where there is nothing left to do.
+        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed.
 
-        Until that is done, nothing of the batch is sure, and no other method but `payload` may be called.
+        Until the sync has returned, no record of the batch is durable, and no other method but `payload` may be called.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it.
+        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
     def sync(self) -> None:
-        """Make as durable as configured what was written deferred.
+        """Make the records of `write_deferred` as durable as configured.
 
         Raises:
             Damaged: the disk refuses; what was written may or may not be there.
         """
 
     def load(self) -> Iterator[Record]:
-        """Every whole record, in order, less what `compact` dropped.
+        """Yield every intact record in order, except those that `compact` dropped.
 
-        A payload whose position ended since comes back empty: its space may be in use again.
+        The payload of a position that has ended is empty: its space may have been reused.
         """
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for queues that keep it on disk only.
+        """Return the payload at a position, for a queue that keeps payloads on disk only.
 
         Raises:
-            KeyError: there is none, or the position ended.
+            KeyError: the position has no payload, or has ended.
         """
 
     def worth_compacting(self) -> bool:
-        """Return whether records that no longer matter take more room than those that do."""
+        """Return whether obsolete records use more space than needed ones."""
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records by the snapshot `keep`, atomically.
+        """Replace all records by the snapshot `keep`, atomically.
 
-        After a crash either the old or the new content loads. A position that is held keeps the payload that the store
-        has, whatever `keep` contains: a queue that keeps payloads on disk only has none to give. Files that were found
-        damaged are set aside, not deleted.
+        After a crash either the old or the new content loads. A held position keeps its stored payload even where the
+        record in `keep` has none: a queue that keeps payloads on disk only cannot pass them. Damaged files are renamed,
+        not deleted.
 
         Raises:
             Damaged: the disk refused; the old content stays.
         """
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Do what `compact` does, a part between two yields, while records go on coming.
+        """Compact as `compact` does, one step between two yields, while the caller appends records between the steps.
 
-        Before each part `kept` and what was appended must be one state. It comes to nothing where the store is closed,
-        destroyed or compacted meanwhile.
+        Before each step `kept` must include the effect of every record that was appended. Closing, destroying or
+        compacting the store meanwhile cancels the compaction.
 
         Raises:
             Damaged: the disk refused; the old content stays.
         """
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+        """Compact as `compact` does, into new files: the last writes to the old ones may not have reached the disk.
 
-        For a store that was opened again after a write or a sync had failed.
+        For a store that was reopened after a failed write or sync.
 
         Raises:
-            Damaged: the disk refused; it can be tried again once the store was opened again.
+            Damaged: the disk refused; the call can be repeated after the store was reopened.
         """
 
     def abandon(self) -> None:
-        """Let go of the files as they are, after a write or a sync failed."""
+        """Close the files without a sync, after a write or a sync failed."""
 
     def destroy(self) -> None:
-        """Delete everything, the files too; closes the store."""
+        """Close the store and delete its files."""
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, and let go of the files."""
+        """Sync as configured, and close the files."""
 
 
 class WritesThenSyncs(ABC):
-    """Base of the stores: a whole append is its two halves."""
+    """Base class of the stores, which implements `append` by `write` and the sync that this returns."""
 
     @abstractmethod
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
+        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed."""
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it.
+        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable.
 
-        Nothing is deferred, unless a store can do so.
+        This default defers nothing.
         """
         return self.write(records)
 
     def sync(self) -> None:
-        """Make as durable as configured what was written deferred."""
+        """Make the records of `write_deferred` as durable as configured."""
         return
 
     @abstractmethod
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records by the snapshot `keep`, atomically."""
+        """Replace all records by the snapshot `keep`, atomically."""
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Do what `compact` does, a part between two yields, while records go on coming.
+        """Compact as `compact` does, one step between two yields, while the caller appends records between the steps.
 
-        All at once, unless a store can do better.
+        This default has a single step.
         """
         records: list[Record] = []
         while not kept.is_over:
@@ -194,7 +194,7 @@ class WritesThenSyncs(ABC):
         yield
 
     def append(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none, as durable as configured when it returns."""
+        """Append the records, all or none; they are as durable as configured on return."""
         sync = self.write(records)
         if sync is not None:
             sync()

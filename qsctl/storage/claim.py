@@ -1,9 +1,9 @@
-"""The claim on the stores of one application in a directory: one service at a time writes them [QS 2.14].
+"""The lock on an application's stores in a directory: one service at a time writes them [QS 2.14].
 
-Decides: what is claimed, by which process. Directory, file prefix and application name are part of the name of every
-file [QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. The lock is the
-operating system's: it ends with the processes that have it, however they end. Processes that a service starts have it
-too, and keep it for as long as they live.
+Decides: which files are locked, and by which process. Directory, file prefix and application name are part of the name
+of every file [QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. It is
+a lock of the operating system, which releases it when the last process that holds it ends, in whatever way. Processes
+that a service starts inherit it, and hold it until they end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The service that has claimed the stores, and since when."""
+    """The service that holds the lock, as recorded in the lock file, and the time of locking."""
 
     pid: int
     application_name: str
@@ -46,11 +46,11 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class Claim:
-    """The right to write the files `[prefix]…@[appName]…` of a directory. It can be sent to a process that is started.
+    """The right to write the files `[prefix]…@[appName]…` of a directory; it can be sent to a process that is started.
 
     Args:
-        directory, prefix, application_name: what the names of the files are made of.
-        disk: where they are.
+        directory, prefix, application_name: the parts of the files' names.
+        disk: the file system of the directory.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -64,11 +64,11 @@ class Claim:
         self._application_name = application_name
 
     def hold(self, wait_s: float = WAIT_S) -> None:
-        """Make sure that only this service writes the files, and that they can be written.
+        """Lock the files, so that only this service writes them, and check that the directory is writable.
 
         Raises:
             InvalidInput: a link or a device is in the lock file's place.
-            Refused: another service holds them all the time that was allowed, or the directory cannot be written.
+            Refused: another service held the lock until the wait was over, or the directory is not writable.
         """
         if self.is_held:
             return
@@ -93,13 +93,14 @@ class Claim:
         self.is_held = True
 
     def hold_again(self) -> None:
-        """Make sure, before stores are opened again, that the directory still is the one that was claimed.
+        """Check, before stores are reopened, that the directory is still the one that was locked.
 
-        A file system that was mounted again is claimed anew. One that is not mounted leaves an empty directory, or
-        none: its records must not be considered lost.
+        The lock is renewed on a file system that was mounted again. While it is not mounted, its mount point is empty
+        or
+        missing; the records must not be considered lost then.
 
         Raises:
-            Damaged: it is gone, is another directory, is used by another service, or cannot be written.
+            Damaged: the directory is missing, is another one, is used by another service, or is not writable.
         """
         if not self.is_held:
             return
@@ -114,7 +115,7 @@ class Claim:
             ) from error
 
     def _move_to(self, descriptor: int) -> None:
-        """Hold another lock file instead: that of the same directory, on a file system that was mounted again."""
+        """Lock another lock file instead: the one of the same directory, on a file system that was mounted again."""
         former, self._descriptor = self._descriptor, descriptor
         if self._lock():
             self._disk.close(former)
@@ -129,7 +130,7 @@ class Claim:
         )
 
     def release(self) -> None:
-        """Let go of the files."""
+        """Release the lock."""
         self.is_held = False
         if self._descriptor >= 0:
             self._disk.close(self._descriptor)
@@ -139,7 +140,7 @@ class Claim:
         self.release()
 
     def __reduce__(self) -> tuple[Callable[..., Claim], tuple[object, ...]]:
-        """As sent to a process that is started: with the same lock, held or not."""
+        """Return the pickled form for a process that is started, which shares the lock and its state."""
         with contextlib.suppress(OSError):
             self._open()
         sent = reduction.DupFd(self._descriptor) if self._descriptor >= 0 else None
@@ -153,7 +154,10 @@ class Claim:
         return self._disk.lock(self._descriptor, waits=False)
 
     def _write_holder(self) -> None:
-        """Note which service holds the files. It also shows whether the directory can be written; it needs no room."""
+        """Record in the lock file which service holds it; this also shows whether the directory is writable.
+
+        It needs no free space.
+        """
         text = msgspec.json.encode(Holder(os.getpid(), self._application_name, time.time_ns()))
         try:
             self._disk.cut(self._descriptor, 0)
@@ -170,10 +174,10 @@ class Claim:
 
 
 class _Descriptor(Protocol):
-    """A descriptor on its way from one process to another."""
+    """A file descriptor that is sent from one process to another."""
 
     def detach(self) -> int:
-        """Return the claim itself, as it is here."""
+        """Return the descriptor's number in the receiving process."""
 
 
 def _received(path: Path, application_name: str, sent: _Descriptor | None, is_held: bool) -> Claim:

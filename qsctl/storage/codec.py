@@ -1,8 +1,8 @@
-"""The codec of a store's records, passed in by their owner: the part of a record that a store must read.
+"""The interface of a record codec, through which a store reads the parts of records that it needs.
 
-Decides: what all kinds of records have in common. A record may carry a payload, under a position that no other record
-of the stream has; a later one may end that position, and its payload with it; others concern a position, or none.
-Stores use nothing else of a record.
+Decides: the common properties of all kinds of records. A record may carry a payload, under a position that is unique in
+the stream; a later one may end that position, and its payload with it; others concern a position, or none. Stores use
+nothing else of a record. The owner of the records passes the codec in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Record: TypeAlias = Any
 """A record of whatever kind: only its codec knows more of it."""
 
 POSITION: Final = struct.Struct("<Q")
-"""The position at the start of a payload's frame; the payload follows. The payload follows."""
+"""The position at the start of a payload's frame; the payload follows."""
 
 
 class UnreadableRecord(Exception):
@@ -26,12 +26,14 @@ class UnreadableRecord(Exception):
 
 
 class Encoded(NamedTuple):
-    """A batch of records as bodies: `counts` has the number of records of each body; payloads are separate.
+    """A batch of encoded records: bodies, each of one or more records, and the payloads apart from them.
 
-    `positions` and `data` are those of the records that carry a payload, in step; `ended` are the positions that end.
-    `carriers` are the indexes of the bodies that these records are in, in step with them: a body may have several. With
-    `has_moves` one of them is of a kind that versions up to 0.2 do not read: the file that it is written to must be
-    marked with it.
+    `counts` has the number of records of each body. `positions` and `data` are the positions and payloads of the
+    records
+    that carry one, and `carriers` the indexes of the bodies that contain these records; the three run in parallel.
+    `ended`
+    are the positions that end. `has_moves`: a record is of a kind that versions up to 0.2 cannot read, so the file that
+    it is written to must be flagged.
     """
 
     bodies: list[bytes]
@@ -44,12 +46,12 @@ class Encoded(NamedTuple):
 
     @property
     def piece_count(self) -> int:
-        """Return how many bodies there would be if none had two payloads."""
+        """Return the number of bodies that there would be if each had at most one payload."""
         return len(self.bodies) + len(self.positions) - len({*self.carriers})
 
 
 class Positions:
-    """The positions that begin and end in the bodies of a store."""
+    """The positions that begin and end in the bodies of a store, collected by `RecordCodec.read_positions`."""
 
     def __init__(self) -> None:
         self.begun: set[int] = set()
@@ -61,37 +63,37 @@ class Positions:
 
 
 class RecordCodec(Protocol):
-    """One kind of records."""
+    """The codec of one kind of records."""
 
     @property
     def carrier(self) -> type[Any]:
-        """The type of a record that carries a payload: its members `position` and `payload` hold the two."""
+        """The type of the records that carry a payload, in their members `position` and `payload`."""
 
     @property
     def remembered_count(self) -> int:
-        """Return for how many ended positions, the latest ones, their records are kept."""
+        """Return the number of latest ended positions whose records must be kept."""
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """Return the records as bodies."""
+        """Encode records into bodies."""
 
     def decode(self, body: bytes) -> Sequence[Record]:
-        """Return the records of a body, in order; a payload is still to be filled in, see `fill`.
+        """Return the records of a body, in order; payloads are absent, the caller fills them in with `fill`.
 
         Raises:
             UnreadableRecord: the body cannot be read.
         """
 
     def without_payload(self, record: Record) -> Record | None:
-        """Return the record to keep where the payload is gone or damaged; None: it is left out."""
+        """Return the record to keep in place of one whose payload is lost or damaged; None to leave it out."""
 
     def moves(self, body: bytes) -> bool:
-        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether a body is of a kind that versions up to 0.2 cannot read, see `Encoded.has_moves`."""
 
     def position_of(self, record: Record) -> int | None:
-        """Return the position that a record begins, ends or is about; None for one that is about none."""
+        """Return the position that a record begins, ends or concerns; None where it concerns none."""
 
     def ended_by(self, record: Record) -> int | None:
-        """Return the position that ends with a record; None: none does."""
+        """Return the position that a record ends, or None."""
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
         """Return the records of many bodies, which is quicker than one by one.
@@ -101,22 +103,22 @@ class RecordCodec(Protocol):
         """
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """Note which positions begin and end in bodies, without decoding the rest.
+        """Add the positions that begin and end in bodies to `into`, without decoding the rest.
 
         Raises:
-            UnreadableRecord: one cannot be read; records before it were noted.
+            UnreadableRecord: a body cannot be read; the positions before it were added.
         """
 
 
 def pack_payloads(payloads: Sequence[bytes]) -> bytes:
-    """Return the payloads of one body as one: where there are several, their sizes precede them."""
+    """Return the payloads of one body as one string of octets: where there are several, their sizes precede them."""
     if len(payloads) == 1:
         return payloads[0]
     return b"".join((struct.pack(f"<{len(payloads)}I", *map(len, payloads)), *payloads))
 
 
 def unpack_payloads(packed: bytes, count: int) -> Sequence[bytes]:
-    """Return the payloads of a body, of the given number.
+    """Split the packed payloads of a body into the given number.
 
     Raises:
         UnreadableRecord: the sizes do not match the octets.

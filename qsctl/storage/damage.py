@@ -1,7 +1,7 @@
-"""Damage found in a store's files: each is reported once, none is ignored, none ends the process.
+"""Damage found in a store's files: each damaged place is reported once, and none stops the process by itself.
 
-Decides: the kinds of damage and their texts, and which of them a service must not skip by itself. Whole records before
-and after a damaged place are restored where the user accepts the loss of the rest.
+Decides: the kinds of damage, and which of them need the user's consent before the store is used. With it, the intact
+records before and after a damaged place are restored.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class DamageKind(StrEnum):
     """A kind of damage to a place in a file."""
 
     TORN_TAIL = "torn_tail"
-    """A write that a crash cut short: nothing of it was acknowledged under synchronization FULL."""
+    """A write that a crash interrupted: under synchronization FULL none of it had been acknowledged."""
     CHECKSUM = "checksum"
     """Bytes that no longer match their checksum."""
     UNREADABLE = "unreadable"
-    """A whole record that this version cannot read, or a file that is not a store of qsctl."""
+    """An intact record that this version cannot read, or a file that is not a store of qsctl."""
     PAYLOAD_MISSING = "payload_missing"
-    """A sample whose user data is gone; the sample is left out."""
+    """A sample whose user data is lost; the sample is left out."""
     MENDED = "mended"
-    """Bytes that no longer match their checksum, of which there is a copy: nothing is lost."""
+    """Bytes that no longer match their checksum, but of which an intact copy exists: nothing is lost."""
     FOREIGN = "foreign"
-    """A whole file that is another's: of another queue, of another creation of it, of another service."""
+    """An intact file of another owner: another queue, another incarnation of the queue, or another service."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamageReport:
-    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is where the original was set aside."""
+    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is the path of the saved original."""
 
     file: Path
     offset: int
@@ -54,10 +54,10 @@ class DamageReport:
         return f"{self.file}: offset {self.offset}: {self.what}"
 
     def is_loss(self, synchronization: Synchronization) -> bool:
-        """Return whether something is missing that was durable, or would be hidden.
+        """Return whether durable records are missing, or would be hidden by continuing.
 
-        What a crash cut short is none. Where nothing is ever synced, a power failure may leave anything: that is no
-        damage; a file that is another's is, all the same.
+        A write that a crash interrupted is not a loss. Where nothing is ever synced, any damage is explained by a power
+        failure and is not a loss either, except a file of another owner.
         """
         if self.kind is DamageKind.FOREIGN:
             return True
@@ -70,8 +70,7 @@ class DamageReport:
 
 
 def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronization) -> None:
-    """Raise where a report is of a loss, before anything is changed: damaged files stay until the user accepts the
-    loss.
+    """Raise an error where a report is of a loss, before any file changes: the user must accept the loss first.
 
     Raises:
         Damaged: a report is of a loss.
@@ -87,7 +86,7 @@ def refuse_loss(reports: Iterable[DamageReport], synchronization: Synchronizatio
 
 
 def set_aside_name(file: Path, disk: FileSystem = HOST) -> Path:
-    """Return a free name beside `file` for its damaged original: `<file>.damaged`, then `.damaged2` and so on."""
+    """Return a free name beside `file` to rename its damaged original to: `<file>.damaged`, `.damaged2` and so on."""
     number = 1
     while True:
         candidate = file.with_name(f"{file.name}.damaged{number if number > 1 else ''}")

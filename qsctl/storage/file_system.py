@@ -1,8 +1,8 @@
-"""The seam to files: what a store asks of a file system, and the one of the operating system.
+"""The interface through which storage reaches files, and its implementation by the operating system.
 
-Decides: through which calls storage reaches files. A store is given a `FileSystem`; `HOST` is the operating system's,
-a simulated world has one of its own over a block device that tears, fills and hangs. Whatever is refused is an
-`OSError`, as the operating system raises it. A database file is not reached through it: its library opens files itself.
+Decides: the calls. A store receives a `FileSystem`; `HOST` is the operating system's, and the simulated world has one
+over a simulated block device that tears writes, fills up and hangs. Each failure is an `OSError`, as the operating
+system raises it. Database files bypass this interface: SQLite opens them itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 
 class FileStatus(NamedTuple):
-    """The status of a file. `name_count` is the number of its names; `is_plain`: neither a link nor a device."""
+    """The status of a file; `name_count` is its number of hard links, `is_plain` excludes links and devices."""
 
     device: int
     number: int
@@ -28,99 +28,99 @@ class FileStatus(NamedTuple):
     is_plain: bool
 
     def is_same(self, other: FileStatus | None) -> bool:
-        """Return whether the other one is of the same file."""
+        """Return whether both are of the same file, by device and inode."""
         return other is not None and (self.device, self.number) == (other.device, other.number)
 
 
 class Deletion(Protocol):
-    """A deletion that was begun."""
+    """A deletion in progress."""
 
     def done(self) -> bool:
-        """Return whether it is over."""
+        """Return whether the deletion has finished."""
 
     def result(self) -> object:
-        """Wait until it is over."""
+        """Wait until the deletion has finished."""
 
 
 class FileSystem(Protocol):
-    """Files by path, and open ones by descriptor. Each method raises OSError where it is refused."""
+    """The operations on files, by path or by descriptor; each raises OSError where it fails."""
 
     def open(self, path: Path, flags: int, mode: int = 0) -> int:
-        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
+        """Open a file, or a directory to lock it, with flags of `os.open`; return its descriptor."""
 
     def close(self, descriptor: int) -> None:
-        """Let go of a descriptor, and of its lock."""
+        """Close a descriptor, which releases its lock."""
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
         """Return at most the given number of octets from an offset on."""
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """Write a beginning of the octets at an offset, and return how many."""
+        """Write octets at an offset; return the number written, which may be smaller than asked."""
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """Let a file be this long; what is added reads as zeros."""
+        """Truncate or extend a file to the given size; an extension reads as zeros."""
 
     def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """Have room, which reads as zeros."""
+        """Allocate disk blocks for a range of a file; the range reads as zeros."""
 
     def sync(self, descriptor: int) -> None:
-        """Make durable the octets of a file, and its length."""
+        """Make the octets and the length of a file durable, as `fdatasync`."""
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with all of its metadata."""
+        """Make a file with all of its metadata durable, as `fsync`."""
 
     def sync_directory(self, directory: Path) -> None:
-        """Make durable the names in a directory."""
+        """Make the entries of a directory durable."""
 
     def lock(self, descriptor: int, *, waits: bool) -> bool:
-        """Have the only lock on a file; False: another process has it, and it was not waited for."""
+        """Lock a file exclusively; return False where another process has the lock and `waits` is False."""
 
     def status(self, descriptor: int) -> FileStatus:
         """Return the status of an open file."""
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return the status of the file, or link, of this name; None: it does not exist."""
+        """Return the status of a path, without following a symbolic link; None where nothing has the name."""
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name, in the place of whatever has that."""
+        """Rename a file, replacing a file of the new name."""
 
     def link(self, path: Path, target: Path) -> None:
-        """Give a file a second name."""
+        """Create a hard link `target` to a file."""
 
     def unlink(self, path: Path) -> None:
-        """Take a name away; nothing where nothing has it."""
+        """Delete a file; do nothing where it does not exist."""
 
     def begin_unlink(self, path: Path) -> Deletion:
-        """Remove a file while nothing waits for it; one that cannot be removed stays."""
+        """Start to delete a file in the background; one that cannot be deleted stays."""
 
     def names(self, directory: Path) -> Sequence[str]:
-        """Return the names in a directory, in no order."""
+        """Return the names in a directory, in any order."""
 
     def resolved(self, directory: Path) -> Path | None:
-        """Return where a directory really is; None: there is none."""
+        """Return the path of a directory with symbolic links resolved; None where it does not exist."""
 
     def free_bytes(self, directory: Path) -> int:
-        """Return how much room there is for those who have no privilege."""
+        """Return the free octets of the file system that an unprivileged process may use."""
 
     def draw(self, count: int) -> bytes:
-        """Return random octets, which distinguish the content of one file from that of another."""
+        """Return random octets, from which a file's magic numbers are derived."""
 
 
 @cache
 def _thread() -> ThreadPoolExecutor:
-    """Return the one thread for the deletions of all stores: they are on one disk."""
+    """Return the only thread for the deletions of all stores: they share one disk."""
     return ThreadPoolExecutor(1, thread_name_prefix="qsctl-deletions")
 
 
 class HostFileSystem:
-    """The operating system's file systems."""
+    """The file systems of the operating system."""
 
     def open(self, path: Path, flags: int, mode: int = 0) -> int:
-        """Return a descriptor, opened with flags of `os.open`; a directory may be opened to be locked."""
+        """Open a file, or a directory to lock it, with flags of `os.open`; return its descriptor."""
         return os.open(path, flags, mode)
 
     def close(self, descriptor: int) -> None:
-        """Let go of a descriptor, and of its lock."""
+        """Close a descriptor, which releases its lock."""
         os.close(descriptor)
 
     def read_at(self, descriptor: int, size_bytes: int, offset: int) -> bytes:
@@ -128,27 +128,27 @@ class HostFileSystem:
         return os.pread(descriptor, size_bytes, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
-        """Write a beginning of the octets at an offset, and return how many."""
+        """Write octets at an offset; return the number written, which may be smaller than asked."""
         return os.pwrite(descriptor, data, offset)
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """Let a file be this long; what is added reads as zeros."""
+        """Truncate or extend a file to the given size; an extension reads as zeros."""
         os.ftruncate(descriptor, size_bytes)
 
     def allocate(self, descriptor: int, offset: int, size_bytes: int) -> None:
-        """Have room, which reads as zeros."""
+        """Allocate disk blocks for a range of a file; the range reads as zeros."""
         os.posix_fallocate(descriptor, offset, size_bytes)
 
     def sync(self, descriptor: int) -> None:
-        """Make durable what was written to a file, and its length."""
+        """Make the octets and the length of a file durable, as `fdatasync`."""
         os.fdatasync(descriptor)
 
     def sync_all(self, descriptor: int) -> None:
-        """Make durable the file with all of its metadata."""
+        """Make a file with all of its metadata durable, as `fsync`."""
         os.fsync(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
-        """Make durable the names in a directory."""
+        """Make the entries of a directory durable."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -156,9 +156,9 @@ class HostFileSystem:
             os.close(descriptor)
 
     def lock(self, descriptor: int, *, waits: bool) -> bool:
-        """Have the only lock on a file; False: another process has it, and it was not waited for.
+        """Lock a file exclusively; return False where another process has the lock and `waits` is False.
 
-        It ends with the processes that have it, however they end.
+        The lock ends with the processes that have it, however they end.
         """
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,46 +171,46 @@ class HostFileSystem:
         return _status(os.fstat(descriptor))
 
     def status_at(self, path: Path) -> FileStatus | None:
-        """Return the status of the file, or link, of this name; None: it does not exist."""
+        """Return the status of a path, without following a symbolic link; None where nothing has the name."""
         try:
             return _status(path.lstat())
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name, in the place of whatever has that."""
+        """Rename a file, replacing a file of the new name."""
         path.rename(target)
 
     def link(self, path: Path, target: Path) -> None:
-        """Give a file a second name."""
+        """Create a hard link `target` to a file."""
         os.link(path, target)
 
     def unlink(self, path: Path) -> None:
-        """Take a name away; nothing where nothing has it."""
+        """Delete a file; do nothing where it does not exist."""
         path.unlink(missing_ok=True)
 
     def begin_unlink(self, path: Path) -> Deletion:
-        """Remove a file while nothing waits for it; one that cannot be removed stays.
+        """Start to delete a file in the background; one that cannot be deleted stays.
 
-        It takes up to a millisecond: there is a thread for it.
+        A deletion takes up to a millisecond, so a thread of its own does it.
         """
         return _thread().submit(self._unlink_quietly, path)
 
     def names(self, directory: Path) -> Sequence[str]:
-        """Return the names in a directory, in no order."""
+        """Return the names in a directory, in any order."""
         return [each.name for each in directory.iterdir()]
 
     def resolved(self, directory: Path) -> Path | None:
-        """Return where a directory really is; None: there is none."""
+        """Return the path of a directory with symbolic links resolved; None where it does not exist."""
         return directory.resolve() if directory.is_dir() else None
 
     def free_bytes(self, directory: Path) -> int:
-        """Return how much room there is for those who have no privilege."""
+        """Return the free octets of the file system that an unprivileged process may use."""
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize
 
     def draw(self, count: int) -> bytes:
-        """Return random octets, which distinguish the content of one file from that of another."""
+        """Return random octets, from which a file's magic numbers are derived."""
         return os.urandom(count)
 
     def _unlink_quietly(self, path: Path) -> None:

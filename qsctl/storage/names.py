@@ -1,7 +1,7 @@
-"""The names of the files [QS 2.14.1, 2.14.2], and the characters in them.
+"""The names of the store's files [QS 2.14.1, 2.14.2], the characters allowed in them, and safe ways to open them.
 
-Decides: that a name never leaves the configured directory, through whatever topic, subscriber or application name,
-nor through a symbolic link, and that only the owner may read what is stored.
+Decides: that no topic, subscriber or application name and no symbolic link leads out of the configured directory, and
+that only the owner may read the files.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SHARED_COUNT: Final = 2
 
 
 def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
-    """Return the text, if it may be a part of a file name.
+    """Return the text if it may be part of a file name.
 
     Raises:
-        InvalidInput: it is empty or holds another character than letters, digits, `_`, `.` and `-`.
+        InvalidInput: it is empty, or has a character other than letters, digits, `_`, `.` and `-`.
     """
     if _ALLOWED.fullmatch(text) or (may_be_empty and not text):
         return text
@@ -42,7 +42,7 @@ def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
 
 
 def service_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]service@[appName].db` [QS 2.14.1].
+    """Return the file of the service's state, `[directory]/[prefix]service@[appName].db` [QS 2.14.1].
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -52,7 +52,7 @@ def service_file(directory: Path, prefix: str, application_name: str, disk: File
 
 
 def claim_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]stores@[appName].lock`: held by the service that uses the stores.
+    """Return the lock file `[directory]/[prefix]stores@[appName].lock` of the service that uses the stores.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -61,7 +61,7 @@ def claim_file(directory: Path, prefix: str, application_name: str, disk: FileSy
 
 
 def register_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]stores@[appName].json`: which stores should be there.
+    """Return the file `[directory]/[prefix]stores@[appName].json`, which lists the stores that should exist.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -70,12 +70,13 @@ def register_file(directory: Path, prefix: str, application_name: str, disk: Fil
 
 
 def volatile_register(directory: Path) -> Path:
-    """Return the register of the stores in a directory of volatile queues: beside it, to outlive it."""
+    """Return the register of the stores in a directory of volatile queues: outside of it, to outlive it."""
     return directory.with_name(directory.name + ".json")
 
 
 def log_stem(directory: Path, prefix: str, application_name: str, label: str = "", disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]log@[appName]`: the write-ahead log of a process; `@[label]` behind it where there are more.
+    """Return `[directory]/[prefix]log@[appName]`, the stem of a process's write-ahead log; `@[label]` names further
+    ones.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -85,7 +86,7 @@ def log_stem(directory: Path, prefix: str, application_name: str, label: str = "
 
 
 def replicas_stem(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]replicas@[appName]`: the log of a process's replicas.
+    """Return `[directory]/[prefix]replicas@[appName]`, the stem of the log of a process's replicas.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -95,7 +96,7 @@ def replicas_stem(directory: Path, prefix: str, application_name: str, disk: Fil
 
 
 def reserve_file(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> Path:
-    """`[directory]/[prefix]stores@[appName].reserve`: room that is given up when the disk is full.
+    """Return `[directory]/[prefix]stores@[appName].reserve`, the file that reserves space for a full disk.
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -112,7 +113,7 @@ def queue_stem(
     application_name: str,
     disk: FileSystem = HOST,
 ) -> Path:
-    """`[directory]/[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2].
+    """Return `[directory]/[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2].
 
     A queue without in-memory state adds `.db`; one with it adds `_d[fileIndex].db` for data and `_m[fileIndex].db`
     for metadata.
@@ -130,13 +131,13 @@ def queue_stem(
 
 
 def queue_files(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> list[Path]:
-    """Return the files of an application's queues that are there, of either kind of store; see `queue_stem`."""
+    """Return the existing files of an application's queues, of either kind of store; see `queue_stem`."""
     of_queues = re.compile(rf"{re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)}(_[dm][0-9]+)?\.db")
     return sorted(directory / name for name in disk.names(directory) if of_queues.fullmatch(name))
 
 
 def private_stem(directory: Path, queue: str, disk: FileSystem = HOST) -> Path:
-    """Return a file name for any queue name, for state of one process alone: other characters become `%XX`.
+    """Return a file name for any queue name, for the state of one process; disallowed characters become `%XX`.
 
     Raises:
         InvalidInput: the directory is not one.
@@ -148,7 +149,7 @@ def private_stem(directory: Path, queue: str, disk: FileSystem = HOST) -> Path:
 
 
 def inside(directory: Path, name: str, disk: FileSystem = HOST) -> Path:
-    """`name` in the directory, once it is sure that it is in no other.
+    """Return the path of `name` in the directory, after a check that it is in no other.
 
     Raises:
         InvalidInput: the directory does not exist, the name is too long or leads elsewhere.
@@ -171,7 +172,7 @@ def inside(directory: Path, name: str, disk: FileSystem = HOST) -> Path:
 
 
 def refuse_link(path: Path, disk: FileSystem = HOST) -> None:
-    """Refuse a path that redirects a store.
+    """Raise an error where a path is not a plain file, since a link would redirect the store.
 
     Raises:
         InvalidInput: a symbolic link, or something that is not a plain file, is at `path`.
@@ -182,10 +183,10 @@ def refuse_link(path: Path, disk: FileSystem = HOST) -> None:
 
 
 def open_private(path: Path, flags: int, disk: FileSystem = HOST) -> int:
-    """Open a plain file that only its owner may read, made where it is not there; return its descriptor.
+    """Open a plain file that only its owner may read, creating it where it is missing; return its descriptor.
 
     Raises:
-        InvalidInput: a link or a device is there.
+        InvalidInput: a symbolic link or a device is at the path.
         OSError: the operating system refuses.
     """
     refuse_link(path, disk)
@@ -193,12 +194,12 @@ def open_private(path: Path, flags: int, disk: FileSystem = HOST) -> int:
 
 
 def unshare(path: Path, disk: FileSystem = HOST) -> None:
-    """Give a file under several names, as `cp -al` makes them, a content of its own under this one.
+    """Replace a file that has several hard links, as `cp -al` makes them, by a copy under this name.
 
-    What is written here must not appear in a copy of the directory, nor in its original.
+    Writes to the file must not appear in a copy of the directory, nor in its original.
 
     Raises:
-        InvalidInput: a link or a device is there.
+        InvalidInput: a symbolic link or a device is at the path.
         OSError: the disk refuses; the file is as before.
     """
     found = disk.status_at(path)
@@ -208,11 +209,11 @@ def unshare(path: Path, disk: FileSystem = HOST) -> None:
 
 
 def read_whole(path: Path, disk: FileSystem = HOST, size_bytes: int = -1) -> bytes:
-    """Return the first `size_bytes` of a file; by default all of it.
+    """Return the first `size_bytes` octets of a file; by default all.
 
     Raises:
-        InvalidInput: a link or a device is there.
-        OSError: it is not there, or the disk refuses.
+        InvalidInput: a symbolic link or a device is at the path.
+        OSError: the file does not exist, or the disk refuses.
     """
     refuse_link(path, disk)
     descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -228,10 +229,10 @@ def read_whole(path: Path, disk: FileSystem = HOST, size_bytes: int = -1) -> byt
 
 
 def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -> None:
-    """Put a file of this content in the place of another one, atomically and durably, by way of one with this suffix.
+    """Replace a file by one with this content, atomically and durably, through a temporary file with the given suffix.
 
     Raises:
-        InvalidInput: a link or a device is there.
+        InvalidInput: a symbolic link or a device is at the path.
         OSError: the disk refuses; the file is as before.
     """
     temporary = path.with_name(path.name + suffix)
@@ -252,11 +253,11 @@ def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -
 def write_all(
     descriptor: int, data: bytes | memoryview, offset: int, unit_bytes: int = 1, *, disk: FileSystem = HOST
 ) -> None:
-    """Write every byte at `offset`, also where the operating system accepts only a part at a time, in whole units of
-    the given size.
+    """Write all octets at `offset`, with repeated calls where the operating system accepts fewer, in multiples of
+    `unit_bytes`.
 
     Raises:
-        OSError: the disk refuses, or takes nothing.
+        OSError: the disk refuses, or accepts nothing.
     """
     view = memoryview(data)
     while view:
@@ -268,7 +269,7 @@ def write_all(
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory as durable as its files."""
+    """Sync the entries of a directory."""
     HOST.sync_directory(directory)
 
 

@@ -1,8 +1,8 @@
-"""The register of the stores in a directory: it records their extents, so that a loss is noticed [QS 2.14].
+"""The register of a directory's stores: their least extents, by which a later loss is detected [QS 2.14].
 
-Decides: what is recorded of a store, and when that is durable. For each store it has the least extent: when it was
-created, compacted or closed. A store that reaches less far has lost records, even where its own files are sound. The
-register is one small file, replaced as a whole.
+Decides: the recorded properties, and when they are durable. Each entry is the extent of a store when it was created,
+compacted or closed last. A store that is smaller when it is opened has lost records, even where its own files are
+intact. The register is one small file, replaced as a whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT_VERSION: Final = 1
 
 
 class _Register(msgspec.Struct, frozen=True):
-    """The file. `incarnations` are those of the queues, by store; earlier versions neither write nor read them."""
+    """The content of the file; `incarnations` are the queues' by store, unknown to earlier versions."""
 
     format: int
     stores: dict[str, Extent]
@@ -45,7 +45,7 @@ class _Register(msgspec.Struct, frozen=True):
 
 
 class Register:
-    """The register of one application's stores. Several processes of one service may use it.
+    """The register of one application's stores. Several processes of a service may use it at once.
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
@@ -71,26 +71,26 @@ class Register:
             raise refusal(path, error, is_clean=True) from error
 
     def extent(self, name: str) -> Extent | None:
-        """Return how far a store reached at least; None: unknown."""
+        """Return the least extent that a store must have; None: unknown."""
         return self._stores.get(name)
 
     def incarnation(self, name: str) -> Incarnation:
-        """Return the incarnation of the queue whose store it is; nil: it is not known."""
+        """Return the incarnation of the queue that owns a store; nil: unknown."""
         return self._incarnations.get(name, NIL_INCARNATION)
 
     def forget_incarnation(self, name: str) -> None:
-        """Expect no incarnation of a queue any more: what its store has is taken as it is, and noted."""
+        """Drop the recorded incarnation of a queue's store: the one found in the store is accepted next time."""
         self._incarnations.pop(name, None)
         self._pending_incarnations[name] = NIL_INCARNATION
 
     def names(self) -> Iterable[str]:
-        """Return the stores that should be there."""
+        """Return the names of the stores that should exist."""
         return tuple(self._stores)
 
     def note(self, extents: Mapping[str, Extent], incarnations: Mapping[str, Incarnation] | None = None) -> None:
-        """Note how far stores reach, and whose they are.
+        """Record the extents of stores and the incarnations of their queues.
 
-        A disk that refuses is asked again next time: less would be noticed until then.
+        A failed write is repeated with the next change; until then the register detects fewer losses.
         """
         for name in extents:
             incarnation = (incarnations or {}).get(name, NIL_INCARNATION)
@@ -99,7 +99,7 @@ class Register:
         self._change({name: extent for name, extent in extents.items() if self._stores.get(name) != extent})
 
     def forget(self, names: Iterable[str]) -> None:
-        """Note that stores are about to be deleted."""
+        """Remove the entries of stores that are about to be deleted."""
         self._change({name: None for name in names if name in self._stores})
 
     def destroy(self) -> None:
@@ -145,7 +145,7 @@ class Register:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Be the only process that changes a register in the directory."""
+        """Lock the directory's registers against other processes."""
         descriptor = self._disk.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._disk.lock(descriptor, waits=True)
@@ -168,7 +168,7 @@ class Register:
         return found
 
     def _set_aside(self, why: str) -> None:
-        """Keep what cannot be read under another name, once another is written."""
+        """Report an unreadable register, and have the next write rename it first."""
         kept = self._to_set_aside = set_aside_name(self.path, self._disk)
         found = self._disk.status_at(self.path)
         size_bytes = 0 if found is None else found.size_bytes

@@ -1,7 +1,7 @@
-"""Room on the disk that is kept for what must go on when it is full: removals free more than they take [QS 2.15].
+"""Reserved disk space: with a full disk, removals can still be written, and they free more than they use [QS 2.15].
 
-Decides: when the disk counts as full for new samples, and what is given up so that removals can still be written. A
-small file is written ahead; it goes when the disk refuses, and is made again once there is plenty.
+Decides: when the disk counts as full for new samples, and when the reserve is released. The reserve is a small file
+that is allocated ahead; it is deleted when the disk is full, and made again once enough space is free.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class DiskFailed(Damaged):
-    """The operating system refuses what was to be read or written. It is not known that anything stored is damaged."""
+    """The operating system refused a read or a write. Nothing stored is known to be damaged."""
 
     exit_status = ExitStatus.REFUSED
 
 
 class DiskFull(DiskFailed):
-    """There is no room for what was to be written, and nothing of it was: what was stored before is untouched."""
+    """The disk is full and nothing was written: earlier content is untouched."""
 
 
 _SYSTEM_CODES: Final = frozenset(
@@ -65,7 +65,7 @@ _CONTENT_CODES: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ})
 
 
 def is_refused_by_system(error: BaseException) -> bool:
-    """Return whether the operating system refused: such an error does not prove that a file is damaged."""
+    """Return whether the operating system caused the error, which then does not prove that a file is damaged."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return isinstance(error, OSError)
@@ -73,7 +73,7 @@ def is_refused_by_system(error: BaseException) -> bool:
 
 
 def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_clean: bool) -> Damaged:
-    """Return the error to raise for one of the system's or the database's; `is_clean`: nothing was changed."""
+    """Return the error to raise for one of the operating system or the database; `is_clean`: no file was changed."""
     if isinstance(error, OSError):
         is_full, text = error.errno in _FULL, f"{error.filename or where}: {error.strerror}"
     else:
@@ -96,12 +96,12 @@ def _has_no_room(directory: Path) -> bool:
 
 
 class Room:
-    """The room in one directory. Nothing is kept before `keep`.
+    """The disk space for the stores in one directory. The first call of `keep` makes the reserve.
 
     Args:
-        reserve: the file.
-        disk: where it is.
-        steady: nanoseconds on a clock that is never set.
+        reserve: the path of the reserve.
+        disk: its file system.
+        steady: returns nanoseconds of a clock that is never set.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Room:
         """Whether new samples are to be refused."""
 
     def keep(self) -> None:
-        """Look how much room there is, and make the reserve where there is plenty."""
+        """Update `is_scarce` from the free space, and make the reserve where enough is free."""
         now = self._steady()
         if now < self._look_at_ns:
             return
@@ -134,7 +134,7 @@ class Room:
             self.is_scarce = True
 
     def release(self) -> bool:
-        """Give the reserve up for what has to be written now; whether there was one."""
+        """Delete the reserve to free space for a pending write; return whether it existed."""
         self.is_scarce = True
         self._is_kept = False
         self._look_at_ns = 0
@@ -148,7 +148,7 @@ class Room:
         return True
 
     def destroy(self) -> None:
-        """Keep none any more."""
+        """Delete the reserve for good."""
         self._is_kept = False
         self._look_at_ns = 0
         with contextlib.suppress(OSError):

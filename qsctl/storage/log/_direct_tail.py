@@ -1,8 +1,7 @@
-"""Direct writes: octets appended to a file between two syncs, written past the page cache with the next sync
-[QS 2.14.2].
+"""Direct I/O: octets appended between two syncs are written past the page cache at the next sync [QS 2.14.2].
 
-Decides: the size of the writes. A sync of octets in the page cache writes whole pages, 4,096 octets for a record of
-300; past it only the sectors with new octets are written.
+Decides: the size of the writes. A sync of the page cache writes whole pages, 4,096 octets for a record of 300; direct
+I/O writes only the sectors with new octets.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ _NO_DIRECT: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class DirectTail:
-    """The end of one file, which is only appended to. One thread appends, another one may flush.
+    """The buffered end of an append-only file. One thread appends, another one may flush.
 
-    Where the file system knows no other way, it goes through the page cache.
+    Where the file system does not support direct I/O, it writes through the page cache.
 
     Args:
         path: of the file, which is not a link.
-        descriptor: the same file, open for reading and writing; it stays the caller's.
-        size_bytes: how much of it is in use; what follows reads as zeros, or is beyond its end.
-        disk: where it is.
+        descriptor: of the same file, open for reading and writing; the caller closes it.
+        size_bytes: octets in use; the rest of the file reads as zeros.
+        disk: the file's file system.
     """
 
     def __init__(self, path: Path, descriptor: int, size_bytes: int, disk: FileSystem = HOST) -> None:
@@ -52,7 +51,7 @@ class DirectTail:
         """The last octets that were written: those of the sector that is not full; None: to be read from the file."""
 
     def append(self, data: bytes) -> None:
-        """Have this follow; it is in memory only until `flush`."""
+        """Buffer octets in memory until `flush`."""
         with self._lock:
             self._pending.append(data)
 
@@ -65,10 +64,10 @@ class DirectTail:
                 self._written_bytes, self._sector = size_bytes, None
 
     def flush(self) -> None:
-        """Write what was appended. It is durable after `fdatasync`.
+        """Write the buffered octets; they are durable after `fdatasync`.
 
         Raises:
-            OSError: the disk refuses; any part may be there.
+            OSError: the disk refuses; any part may have been written.
         """
         with self._lock:
             if not self._pending:
@@ -84,7 +83,7 @@ class DirectTail:
             self._remember(data)
 
     def close(self) -> None:
-        """Let go of it; what was not flushed is forgotten."""
+        """Close the direct descriptor and drop octets that were not flushed."""
         self._pending.clear()
         if self._direct >= 0:
             self._disk.close(self._direct)
@@ -92,7 +91,7 @@ class DirectTail:
         self._buffer = None
 
     def _is_written_directly(self, data: bytes) -> bool:
-        """Write whole sectors, what was in the first of them before it; False: not in sectors of this size."""
+        """Write whole sectors, the first one with its former octets; return False where this sector size fails."""
         size = self._sectors[0]
         start = self._written_bytes // size * size
         try:
@@ -114,7 +113,7 @@ class DirectTail:
         return True
 
     def _opened(self) -> int:
-        """Return the file opened again, to write past the page cache; -1: it cannot be, or another one has its name."""
+        """Open the file again for direct I/O; return -1 where this fails, or the path is of another file."""
         with suppress(OSError):
             descriptor = self._disk.open(self._path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
             if self._disk.status(descriptor).is_same(self._disk.status(self._descriptor)):
@@ -123,7 +122,7 @@ class DirectTail:
         return -1
 
     def _aligned(self, piece: memoryview, size: int) -> memoryview:
-        """Return the piece where the disk can fetch it, with zeros up to the end of its last sector."""
+        """Copy the piece into aligned memory, padded with zeros to whole sectors."""
         whole = -(-len(piece) // size) * size
         if self._buffer is None or len(self._buffer) < whole:
             self._buffer = mmap.mmap(-1, max(mmap.PAGESIZE * 16, 1 << (whole - 1).bit_length()))

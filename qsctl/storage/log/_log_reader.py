@@ -1,7 +1,7 @@
-"""The records of a write-ahead log by stream, read from its files on request of a stream.
+"""Reader of the write-ahead log, which returns the records of one stream.
 
-Decides: how much is read at a time. All of it for a stream that is opened; one file for streams that checkpoint it. The
-records are kept until something is written, for the next stream that asks.
+Decides: how much is read at a time: all files for a stream that is opened, one file for a checkpoint. The content is
+cached until the next write, for further streams.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class LogReader:
     """A reader of one log.
 
     Args:
-        log: its files, which were opened.
-        content: their content at that time.
-        buffers: their bytes at that time.
+        log: the opened files.
+        content: the streams and places read when the log was opened.
+        buffers: the octets of each file at that time, by index.
     """
 
     def __init__(self, log: SegmentLog, content: LogContent, buffers: dict[int, bytes]) -> None:
@@ -34,11 +34,11 @@ class LogReader:
         self._file_content: _Read = (LogContent(), {})
 
     def forget(self) -> None:
-        """Read the log anew: something is written to it."""
+        """Drop the cached content, because the log is written to."""
         self._content = None
 
     def records(self, number: int, after: int, file: int | None) -> Iterator[tuple[Place, bytes, bytes]]:
-        """Return place, body and payload of what a stream has behind an index; of one file, or (None) of all.
+        """Return place, body and payload of a stream's records behind an index, from one file or (None) from all.
 
         Raises:
             OSError: the disk refuses.
@@ -49,7 +49,7 @@ class LogReader:
         return entries_at(buffers, (place for place in places if place.first_index + place.record_count > first))
 
     def _read(self) -> _Read:
-        """Return what is in the log now."""
+        """Return the current content of the log."""
         if self._content is None:
             self._log.flush()
             content: _Read = (LogContent(), {})
@@ -59,7 +59,7 @@ class LogReader:
         return self._content
 
     def _read_file(self, index: int) -> _Read:
-        """Return what is in a file to which nothing is written any more; kept for the next stream that asks."""
+        """Return the content of a file that is no longer written to, and cache it."""
         if index not in self._file_content[1]:
             self._file_content = (LogContent(), {})
             self._read_into(self._file_content, index)

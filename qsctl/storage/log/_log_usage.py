@@ -1,6 +1,7 @@
-"""The use of each file of the write-ahead log by a stream, so that a file is deleted without being read [QS 2.14.2].
+"""One stream's use of each file of the write-ahead log: whether a file is needed is known without reading it [QS
+2.14.2].
 
-Decides: whether anything in a file is still needed. Records of a position that began and ended are not, once
+Decides: whether a file has records that are still needed. Those of an ended position are not, once
 `RecordCodec.remembered_count` others have ended after it: its identity is not used any more.
 """
 
@@ -14,7 +15,7 @@ OFFSET_MASK: Final = (1 << FILE_BITS) - 1
 
 
 class FileUsage:
-    """The records of a stream in one file of the log."""
+    """One stream's use of one file of the log: counts of its records and positions."""
 
     __slots__ = ("body_count", "crossing", "ended_count", "is_touched", "last_index", "live_count", "position_max")
 
@@ -33,7 +34,7 @@ class FileUsage:
 
 
 class LogUsage:
-    """The same of all files, and where each payload is that is only there.
+    """One stream's use of all files of the log, and the location of each payload that only the log has.
 
     Args:
         remembered_count: see `RecordCodec.remembered_count`.
@@ -50,11 +51,11 @@ class LogUsage:
 
     @property
     def body_count(self) -> int:
-        """Return how many bodies of records the log has of the stream."""
+        """Return the number of the stream's bodies in the log."""
         return sum(usage.body_count for usage in self.files.values())
 
     def of(self, file: int, last_index: int, count: int) -> FileUsage:
-        """Return the usage of the file that is written to, after a number of bodies was added, up to `last_index`."""
+        """Count `count` bodies, up to record `last_index`, in the current file, and return its usage."""
         usage = self.files.get(file)
         if usage is None:
             usage = self.files[file] = FileUsage()
@@ -64,14 +65,14 @@ class LogUsage:
         return usage
 
     def begin(self, usage: FileUsage, positions: Sequence[int], locations: Iterable[int]) -> None:
-        """Note positions that begin in a file."""
+        """Register positions that begin in a file, and the locations of their payloads."""
         count = len(self.locations)
         self.locations.update(zip(positions, locations, strict=False))
         usage.live_count += len(self.locations) - count
         usage.position_max = self.position_max = max(self.position_max, *positions)
 
     def begin_one(self, usage: FileUsage, position: int, location: int) -> None:
-        """Note one position that begins in a file."""
+        """Register one position that begins in a file, and the location of its payload."""
         if position not in self.locations:
             usage.live_count += 1
         self.locations[position] = location
@@ -79,7 +80,7 @@ class LogUsage:
             usage.position_max = self.position_max = max(self.position_max, position)
 
     def end(self, file: int, usage: FileUsage, positions: Sequence[int]) -> list[int]:
-        """Note positions that end in a file; returns those that are in the stream's own files."""
+        """Register positions that end in a file; return those of them that are in the stream's own files."""
         others: list[int] = []
         pop, files = self.locations.pop, self.files
         here_count = 0
@@ -99,7 +100,7 @@ class LogUsage:
         return others
 
     def is_needed(self, file: int) -> bool:
-        """Return whether a restart needs anything that this file, and no other, has of the stream."""
+        """Return whether a restart needs a record of the stream that only this file has."""
         usage = self.files[file]
         return (
             usage.live_count > 0
@@ -109,10 +110,10 @@ class LogUsage:
         )
 
     def is_remembered(self, ordinal: int) -> bool:
-        """Return whether the identity of a position is still used, given the number of those that ended before it."""
+        """Return whether the identity of a position is still remembered, given its number in the order of ending."""
         return self.ended_count - ordinal < self._remembered_count
 
     def clear(self) -> None:
-        """Everything is in the stream's own files."""
+        """Forget all files, because everything is in the stream's own files."""
         self.locations.clear()
         self.files.clear()

@@ -1,6 +1,7 @@
-"""The file of a log that is written to: space allocated ahead, octets that wait for a sync, cuts [QS 2.14.2].
+"""The log file that is open for writing: blocks allocated ahead, buffered octets, truncation [QS 2.14.2].
 
-Decides: when octets reach the operating system. Where a turn waits for each sync, with it; else at once.
+Decides: when octets are written to the operating system: where each turn waits for a sync, together with that; else at
+once.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from qsctl.storage.names import write_all
 
 
 class WrittenFile:
-    """One file, open for appending; it is the log's until `close`.
+    """One file, open for appending.
 
     Args:
-        path: its name.
-        descriptor: it is open for reading and writing, and closed by this object.
-        length_bytes: how long it is; behind its content it reads as zeros.
-        expected_bytes: how long it is expected to become; 0: that is unknown, and no room is allocated ahead.
-        in_sectors: what is appended waits for `flush`, see `direct_tail`; else it is written at once.
-        disk: where it is.
+        path: its path.
+        descriptor: open for reading and writing; this object closes it.
+        length_bytes: the file's size; behind its content it reads as zeros.
+        expected_bytes: the size that it is expected to reach; 0: unknown, and no blocks are allocated ahead.
+        in_sectors: whether appended octets wait for `flush`, see `direct_tail`; else they are written at once.
+        disk: the file's file system.
     """
 
     def __init__(
@@ -45,11 +46,11 @@ class WrittenFile:
 
     @property
     def is_there(self) -> bool:
-        """Return whether it is still the file that has its name."""
+        """Return whether the open file still exists under its name."""
         return is_same_file(self._descriptor, self.path, self._disk)
 
     def append(self, data: bytes, offset: int) -> None:
-        """Write at its end, which is at `offset`; where there may be no room for it later, at once.
+        """Append at the end, which is at `offset`; write at once where the disk may have no space for it later.
 
         Raises:
             OSError: the disk refuses; the caller must cut the file.
@@ -66,11 +67,11 @@ class WrittenFile:
             self._tail.flush()
 
     def overwrite(self, data: bytes, offset: int = 0) -> None:
-        """Write where something was written before, while nothing waits to be flushed."""
+        """Overwrite octets at an offset; no buffered octets may be waiting."""
         write_all(self._descriptor, data, offset, disk=self._disk)
 
     def cut(self, size_bytes: int) -> None:
-        """Let it end there.
+        """Truncate the file.
 
         Raises:
             OSError: the disk refuses.
@@ -81,30 +82,30 @@ class WrittenFile:
         self._length_bytes = size_bytes
 
     def trim(self, size_bytes: int) -> None:
-        """Give back the room behind its content."""
+        """Release the blocks allocated behind the content."""
         if self._length_bytes > size_bytes or self._tail is not None:
             self.cut(size_bytes)
 
     def flush(self) -> None:
-        """Hand to the operating system what waits.
+        """Write the buffered octets to the operating system, without a sync.
 
         Raises:
-            OSError: the disk refuses; any part of it may be there.
+            OSError: the disk refuses; any part may have been written.
         """
         if self._tail is not None:
             self._tail.flush()
 
     def sync(self) -> None:
-        """Make it durable.
+        """Write the buffered octets and make the file durable.
 
         Raises:
-            OSError: the disk refuses; what was written since the last sync may or may not be there.
+            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
         """
         self.flush()
         self._disk.sync(self._descriptor)
 
     def read_frame(self, offset: int) -> tuple[tuple[int, int, int], bytes]:
-        """Return the frame header at `offset`, and as much of its body as is there.
+        """Return the frame header at `offset` and its body, which is shorter where the file ends.
 
         Raises:
             OSError: the disk refuses.
@@ -112,13 +113,13 @@ class WrittenFile:
         return read_frame(self._descriptor, offset, self._disk)
 
     def close(self) -> None:
-        """Let go of it; what was not flushed is forgotten."""
+        """Close the file and drop octets that were not flushed."""
         if self._tail is not None:
             self._tail.close()
         self._disk.close(self._descriptor)
 
     def _reserve(self, size_bytes: int) -> None:
-        """Allocate room ahead: a sync then has no block to allocate. Nothing is written for it."""
+        """Allocate blocks ahead, so that a sync need not allocate any; nothing is written to them."""
         if not self._expected_bytes or size_bytes <= self._length_bytes:
             return
         until = reserved_until(self._length_bytes, size_bytes, self._expected_bytes)

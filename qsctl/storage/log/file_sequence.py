@@ -1,7 +1,7 @@
-"""Checks that the numbered files of a log are complete, each under its own name, and none has lost its end.
+"""Checks that the numbered files of a log are complete, correctly named and not truncated.
 
-Decides: the evidence. The files of metadata follow one another: each records the size of the one before it at its
-start, and ends with a seal once another one follows.
+Decides: the evidence. In a contiguous log each file records at its start the size of the one before it, and ends with
+a seal once another one follows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEAL: Final = b"\xc0"
 
 
 def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
-    """Return the indexes of the files that exist, ascending; delete the remains of a crashed replacement."""
+    """Return the indexes of the existing files, ascending; delete temporary files left by a crash."""
     pattern = re.compile(rf"{re.escape(f'{stem.name}_{letter}')}(0|[1-9][0-9]*)\.db({re.escape(TEMPORARY)})?")
     found = []
     directory = disk.resolved(stem.parent)
@@ -43,12 +43,12 @@ def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
 
 
 class FileSequence:
-    """The files of one log as they are read, oldest first.
+    """The files of one log in the order of reading, oldest first.
 
     Args:
-        path: where the file of an index is.
-        contiguous: every index from the first on must be there; else files in between may have been dropped.
-        first_index: that of the oldest file that counts.
+        path: returns the path of the file with an index.
+        contiguous: whether every index from the first on must exist; else files in between may have been dropped.
+        first_index: the index of the oldest file that is needed.
     """
 
     def __init__(self, path: Callable[[int], Path], *, contiguous: bool, first_index: int) -> None:
@@ -59,14 +59,14 @@ class FileSequence:
         self._is_sealed = False
 
     def own(self, index: int, content: SegmentContent, assumed: SegmentHeader) -> SegmentContent:
-        """Return the content, if the file has its own name; else an empty one."""
+        """Return the content if the header has the index of the file's name; else one without its header."""
         header = content.header
         if not self._contiguous or header is None or header.file_index == index:
             return content
         return SegmentContent(None, content.buffer, find_bodies(content.buffer, assumed))
 
     def reports(self, index: int, content: SegmentContent, *, is_last: bool) -> Iterator[tuple[int, DamageReport]]:
-        """Return what is wrong with the next file and with those between the one before and it, with their indexes."""
+        """Yield the damage of the next file, and of files missing before it, each with the file's index."""
         if self._contiguous and self._before + 1 < index:
             yield self._missing(self._before + 1, index - 1)
         header = content.header
@@ -84,7 +84,7 @@ class FileSequence:
             yield index, report
 
     def add(self, index: int, content: SegmentContent) -> int:
-        """Go on to the next file, and remove the seal from its bodies; returns the bytes in use of this one."""
+        """Advance to the next file, and remove the seal from its bodies; return the file's bytes in use."""
         self._before, self._size_before = index, max(content.found.end, HEADER_SIZE_BYTES)
         bodies = content.found.bodies
         self._is_sealed = self._contiguous and bool(bodies) and content.buffer[slice(*bodies[-1])] == SEAL
@@ -93,7 +93,7 @@ class FileSequence:
         return self._size_before
 
     def end(self) -> Iterator[tuple[int, DamageReport]]:
-        """Return what is wrong behind the last file: the seal proves that there was another one."""
+        """Yield the damage behind the last file: a seal proves that another file existed."""
         if self._is_sealed:
             yield self._missing(self._before + 1, self._before + 1)
 
@@ -105,7 +105,7 @@ class FileSequence:
 def shortfall(
     path: Callable[[int], Path], known: Extent | None, found: Extent, reported: Iterable[DamageReport]
 ) -> list[DamageReport]:
-    """Return what is missing of a log that reached as far as is `known`, and is not reported yet."""
+    """Return reports of the part of a log that is missing up to its `known` extent, unless reported already."""
     if known is None or known.kind != found.kind:
         return []
     file = path(known.index)

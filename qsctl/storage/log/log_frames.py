@@ -1,8 +1,8 @@
-"""The frames of the write-ahead log: group marks, the table of streams, records [QS 2.14.2].
+"""The bodies of frames in the write-ahead log: group marks, the table of streams, records [QS 2.14.2].
 
-Decides: the bodies of its frames, and the streams that they form together. Each group of records begins with a mark
-that records how much of the file was durable by then; each file begins with the whole table, so that any suffix of the
-log is read without what was dropped before it.
+Decides: the form of the bodies, and how streams are read from them. Each group of records begins with a mark that
+records how many frames of the file were durable by then; each file begins with the whole table, so that any suffix of
+the log is readable after older files were deleted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ENTRY_OVERHEAD_BYTES: Final = _ENTRY.size
 
 
 class Stream(msgspec.Struct, frozen=True, array_like=True):
-    """A stream in the table: its records up to `checkpointed` are in its own files, which reach as far as `extent`.
+    """An entry of the table of streams: its records up to `checkpointed` are in its own files, of this `extent`.
 
-    `extent` None: they are what an earlier version left, or nothing.
+    `extent` None: the own files are of an earlier version, or do not exist.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Stream(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True):
-    """Streams that are new or changed, all of them where `is_whole`; `oldest_file`: those before are not needed."""
+    """The new or changed streams, or all of them where `is_whole`; files before `oldest_file` are not needed."""
 
     is_whole: bool
     oldest_file: int
@@ -51,7 +51,7 @@ class Table(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Place(NamedTuple):
-    """Records in the log: index of the first, how many, the file and the offset of the frame's body, and its end."""
+    """The location of a body in the log: first record index, number of records, file, and start and end offsets."""
 
     first_index: int
     record_count: int
@@ -61,31 +61,31 @@ class Place(NamedTuple):
 
     @property
     def last_index(self) -> int:
-        """That of the last record."""
+        """The index of the last record."""
         return self.first_index + self.record_count - 1
 
 
 def mark_body(durable_count: int | None) -> bytes:
-    """Return how many frames of the file were durable when the group was written; None: nothing is ever synced."""
+    """Return the body of a group mark: the number of durable frames of the file; None where nothing is synced."""
     return _MARK.pack(b"M", durable_count or 0, durable_count is not None)
 
 
 def table_body(table: Table) -> bytes:
-    """Return a table, or a change of it."""
+    """Return the body of a table frame."""
     return b"T" + msgspec.msgpack.encode(table)
 
 
 def entry_heads(number: int, first_index: int, counts: Sequence[int], bodies: Sequence[bytes]) -> Iterable[bytes]:
-    """Return the header of each body; the payload follows it."""
+    """Return the header of each body; body and payload follow it in the frame."""
     indexes = accumulate(counts, initial=first_index)
     return map(_ENTRY.pack, repeat(b"E"), repeat(number), indexes, counts, map(len, bodies))
 
 
 def entry_parts(frame_body: bytes) -> tuple[int, bytes, bytes]:
-    """Return stream number, body and payload of an entry.
+    """Split an entry into stream number, body and payload.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the frame is not an entry.
     """
     kind = frame_body[0] if frame_body else -1
     if kind != _IS_ENTRY or len(frame_body) < _ENTRY.size:
@@ -96,7 +96,7 @@ def entry_parts(frame_body: bytes) -> tuple[int, bytes, bytes]:
 
 
 class LogContent:
-    """The content of a log's files, read oldest first."""
+    """The streams and places in a log's files, read oldest first."""
 
     def __init__(self) -> None:
         self.streams: dict[int, Stream] = {}
@@ -107,7 +107,7 @@ class LogContent:
         """File, start and end of bodies that cannot be read."""
 
     def read(self, file: int, buffer: bytes, bodies: Iterable[tuple[int, int]]) -> None:
-        """Read one file more."""
+        """Add the frames of the next file."""
         unpack, size = _ENTRY.unpack_from, _ENTRY.size
         places = self.places
         for start, end in bodies:
@@ -142,10 +142,10 @@ class LogContent:
 
 
 def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
-    """Return the last file of a log less what was never synced: from the first gap on, unless a later mark disagrees.
+    """Return the last file of a log without its unsynced end: it is cut at the first gap, if no later mark disagrees.
 
-    A power failure leaves any part of what was not synced: a frame may be there, and not the one before it. What comes
-    behind a gap that a later mark calls durable was damaged, and is read on.
+    A power failure keeps any part of unsynced writes, so a frame may survive where the one before it did not. If a
+    later mark records that the frames at the gap were durable, the gap is damage, and the frames behind it are read.
     """
     if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
         return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))  # any sync covers the header
@@ -171,7 +171,7 @@ def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
 
 
 def written_last(content: SegmentContent) -> int:
-    """Return the offset from which what a file has may never have been synced, by its last mark; -1: nothing is.
+    """Return the offset from which the file may never have been synced, by its last group mark; -1: all was synced.
 
     Each group is written once the one before is durable, and its mark records the number of those frames.
     """
@@ -185,7 +185,7 @@ def written_last(content: SegmentContent) -> int:
 
 
 def entries_at(buffers: dict[int, bytes], places: Iterable[Place]) -> Iterator[tuple[Place, bytes, bytes]]:
-    """Return each place with its body and its payload."""
+    """Yield each place with its body and its payload."""
     for place in places:
         buffer, start = buffers[place.file], place.start
         *_, size_bytes = _ENTRY.unpack_from(buffer, start)

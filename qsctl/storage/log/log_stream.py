@@ -1,7 +1,7 @@
-"""The records of one stream in the write-ahead log, and the places of their payloads.
+"""One stream's records in the write-ahead log, and the places of their payloads.
 
-Decides: how an append changes them, and which records of a file of the log are needed when the file is to be deleted.
-Reading the log again gives the same result.
+Decides: how an append changes this bookkeeping, and which records of a log file must be copied before the file is
+deleted. Replaying the log gives the same result as appending did.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES
 class Body(NamedTuple):
     """The records of one body of the log, which belong together.
 
-    `body` is None where it contains other records, too: they are to be encoded anew.
+    `body` is None where the encoded body contains further records: these must be encoded again.
     """
 
     first_index: int
@@ -43,12 +43,12 @@ class Body(NamedTuple):
 
 
 class LogStream:
-    """The records of one stream in a log. They are noted when it is made: `replayed` until the first change.
+    """The records of one stream in a log, replayed by the constructor: `replayed` has them until the first change.
 
     Args:
-        log: shared with others.
-        name: that of the stream.
-        codec: that of the records.
+        log: the log, shared with other streams.
+        name: the stream's name.
+        codec: the codec of its records.
     """
 
     def __init__(self, log: WriteAheadLog, name: str, codec: RecordCodec) -> None:
@@ -72,11 +72,11 @@ class LogStream:
 
     @property
     def last_index(self) -> int:
-        """That of the last record."""
+        """The index of the last record."""
         return self.next_index - 1
 
     def part(self, encoded: Encoded) -> Part:
-        """Return records as a part of a group."""
+        """Return encoded records as the stream's part of a group."""
         bodies, data = encoded.bodies, encoded.data
         if len(data) != len(bodies) or encoded.piece_count != len(bodies):
             data = [b""] * len(bodies)
@@ -89,14 +89,14 @@ class LogStream:
     def note(
         self, part: Part, records: Sequence[Record], encoded: Encoded, place: tuple[int, int], own: Set[int]
     ) -> None:
-        """Take note of records that the log has now.
+        """Register records that were written to the log.
 
         Args:
             part: the encoded part that was written.
             records: its records.
             encoded: the records as bodies.
-            place: file, and offset of the first frame.
-            own: the positions that the stream's own files have.
+            place: the file, and the offset of the first frame.
+            own: the positions in the stream's own files.
         """
         self.replayed = None
         file, offset = place
@@ -113,30 +113,30 @@ class LogStream:
             usage.is_touched = not own.isdisjoint(map(self.codec.position_of, records))
 
     def forget(self) -> None:
-        """Note that nothing is needed of the log any more but what is appended from now on."""
+        """Forget all records in the log, after a snapshot in the stream's own files replaced them."""
         self.usage.clear()
         self.ended.clear()
         self.replayed = None
 
     def load(self) -> Iterator[Record]:
-        """Return the records behind the checkpoint; a record whose position ended has no payload."""
+        """Yield the records behind the checkpoint; a record whose position has ended has no payload."""
         for _, records in self._entries():
             yield from map(self.held, records)
 
     def held(self, record: Record) -> Record:
-        """Return a record, without its payload where the position ended."""
+        """Return the record, with an empty payload if its position has ended."""
         if type(record) is self.codec.carrier and record.payload and record.position not in self.usage.locations:
             return replace(record, payload=b"")
         return record
 
     def without_ended(self, record: Record) -> Record:
-        """Return a record of the stream's own files, without its payload where it ended according to the log."""
+        """Return a record of the stream's own files, with an empty payload if the log ended its position."""
         if type(record) is self.codec.carrier and record.position in self.ended:
             return replace(record, payload=b"")
         return record
 
     def payload(self, position: int) -> bytes | None:
-        """Return the payload at a position; None: the log has none.
+        """Return the payload at a position; None where the log does not have it.
 
         Raises:
             ValueError: it does not match its checksum.
@@ -163,14 +163,14 @@ class LogStream:
             raise ValueError(str(error)) from error
 
     def place_of(self, position: int) -> str:
-        """Return where the payload of a position is, for a message."""
+        """Return file and offset of the payload at a position, for a message."""
         location = self.usage.locations[position]
         return f"{self.log.path(location >> FILE_BITS)}: offset {location & OFFSET_MASK}"
 
     def needed(self, files: set[int]) -> list[Body]:
-        """Return which of the bodies in these files are needed once the files are gone.
+        """Return the bodies in these files that are still needed once the files are deleted.
 
-        Of positions that are held all; of those that ended only what has an identity that is still of use.
+        Those are the records of held positions, and of ended positions whose identity is still remembered.
         """
         usage, carrier, ended_by = self.usage, self.codec.carrier, self.codec.ended_by
         bodies = [
@@ -199,12 +199,12 @@ class LogStream:
         return [body for body in left if body.records]
 
     def forget_payloads(self, positions: Sequence[int]) -> None:
-        """Note that the payloads at these positions are in the stream's own files from now on."""
+        """Register that the payloads at these positions are in the stream's own files."""
         for position in positions:
             self.usage.files[self.usage.locations.pop(position) >> FILE_BITS].live_count -= 1
 
     def _replay(self) -> list[Record]:
-        """Read the stream in the log, note what is there, and return its records."""
+        """Read the stream from the log, register its records, and return them."""
         found: list[Record] = []
         usage, seen = self.usage, set[int]()
         carrier, position_of, ended_by = self.codec.carrier, self.codec.position_of, self.codec.ended_by
@@ -234,7 +234,7 @@ class LogStream:
         return found
 
     def _entries(self) -> Iterator[tuple[Place, Sequence[Record]]]:
-        """Return what the log has behind the checkpoint: place and records of each body."""
+        """Yield place and records of each body behind the checkpoint."""
         for place, body, payload in self.log.records(self.number):
             yield place, self._body(place, body, payload).records
 

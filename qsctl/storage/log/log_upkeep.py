@@ -1,7 +1,8 @@
-"""The upkeep of the write-ahead log: its oldest files are deleted once its streams need nothing of them [QS 2.14.2].
+"""The upkeep of the write-ahead log: its oldest file is deleted once all streams have copied what they need [QS
+2.14.2].
 
-Decides: the order. Streams write to their own files the records that they still need of the oldest file, and sync; then
-the log records that durably; only then the file is deleted. An interrupted step is repeated.
+Decides: the order. Streams copy the records of the oldest file that they still need to their own files, and sync; then
+the log records this durably; only then is the file deleted. An interrupted step is repeated.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ OnFailure: TypeAlias = Callable[[LoggedStorage, Damaged], None]
 def keep_short(
     log: WriteAheadLog, streams: Streams, on_failure: OnFailure, files_max: int = FILES_MAX, *, copies: bool = True
 ) -> Iterator[None]:
-    """Let the oldest files go until no more are left than these, a part between two yields.
+    """Checkpoint and delete the oldest files until at most `files_max` are left, one step between two yields.
 
-    Records may come meanwhile. It ends early where a stream is being compacted, has no room for what it needs, has
-    records there that are not committed, or cannot write; without `copies` where a file has payloads that are held.
+    Records may be appended between steps. It ends early where a stream is being compacted, its own files are full or
+    fail,
+    or its needed records are not committed; without `copies`, also where the file has payloads that are held.
 
     Raises:
         Damaged: the disk refuses the log.
@@ -69,7 +71,7 @@ def keep_short(
 
 
 def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> None:
-    """Let all files go in which nothing is held, the one that is written to among them.
+    """Delete all files without held payloads, the current file among them.
 
     Raises:
         Damaged: the disk refuses the log.
@@ -84,10 +86,10 @@ def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> No
 def checkpoint_all(
     log: WriteAheadLog, names: Iterable[str], codec: RecordCodec, *, discards_damaged: bool = True
 ) -> None:
-    """Write all that the log has of these streams, which are not open, to their own files.
+    """Copy all that the log has of these streams, which are not open, to their own files.
 
     Raises:
-        Damaged: something is lost in those, see `LoggedStorage`, or the disk refuses.
+        Damaged: records are lost in those, see `LoggedStorage`, or the disk refuses.
     """
     with_records = [name for name in names if any(True for _ in log.records(log.stream(name).number))]
     if not with_records:
@@ -112,12 +114,12 @@ def carry_over(
     *,
     discards_damaged: bool = True,
 ) -> Sequence[DamageReport]:
-    """Write all that a log has to its streams' own files, and delete it: its process will not come again.
+    """Copy all records of a log to the streams' own files and delete it: its process will not be started again.
 
-    Returns what was found broken in it.
+    Returns the damage that was found in the log.
 
     Raises:
-        Damaged: something is lost, see `WriteAheadLog`, or the disk refuses; it can be done again.
+        Damaged: records are lost, see `WriteAheadLog`, or the disk refuses; the call can be repeated.
     """
     log = WriteAheadLog(stem, settings, known, discards_damaged=discards_damaged, disk=disk)
     try:
@@ -130,14 +132,14 @@ def carry_over(
 
 
 def existing_logs(stem: Path, disk: FileSystem = HOST) -> set[Path]:
-    """Return the stems of the logs that are there, of all the processes that a service had."""
+    """Return the stems of the existing logs, of all processes that a service has had."""
     pattern = re.compile(rf"({re.escape(stem.name)}(?:@[A-Za-z0-9_.-]+)?)_w[0-9]+\.db")
     found = (pattern.fullmatch(name) for name in disk.names(stem.parent))
     return {stem.with_name(match[1]) for match in found if match}
 
 
 def _drop_unneeded(log: WriteAheadLog, streams: Sequence[LoggedStorage]) -> None:
-    """Let the files go in which no stream has anything."""
+    """Delete the oldest files as long as no stream has records in them."""
     needed = min((min(each.in_log.usage.files) for each in streams if each.in_log.usage.files), default=log.last_file)
     if log.files and needed > log.files[0]:
         log.commit((), oldest_file=needed)

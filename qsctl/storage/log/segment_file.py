@@ -1,7 +1,7 @@
 """One numbered file of a segment log: a header written twice, then frames [QS 2.14.2].
 
-Decides: the header, and how the file is read, cut and set aside. `segment_log` decides which files make a log, and when
-a new one begins.
+Decides: the header, and how a file is created, read, checked and replaced. `segment_log` decides which files form a
+log, and when a new one begins.
 """
 
 from __future__ import annotations
@@ -61,10 +61,9 @@ class SegmentHeader(NamedTuple):
     """The header of a file.
 
     `mark` is random: the magic number of every frame is derived from it and from `stream`, the owner of the file, see
-    `stream_of`. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is how long the
-    file before it was when this one was begun: a shorter one has lost its end. `has_moves`: there are records of
-    samples that were moved in one step, which versions up to 0.2 do not read. `unknown_flags`: flags that only another
-    version reads.
+    `stream_of`. `is_base`: this file supersedes all files of a lower index. `size_before_bytes` is the size of the file
+    before it when this one was begun: if that is shorter now, it has lost its end. `has_moves`: the file has records of
+    samples that were moved in one step, which versions up to 0.2 cannot read. `unknown_flags`: flags of other versions.
     """
 
     mark: int
@@ -82,7 +81,7 @@ class SegmentHeader(NamedTuple):
         return constant_marks(self.mark) if self.version == _FORMAT_1 else numbered_marks(self.mark ^ self.stream)
 
     def encode(self) -> bytes:
-        """Return the bytes at the start of the file."""
+        """Return the header as octets."""
         flags = _BASE * self.is_base | _MOVES * self.has_moves | self.unknown_flags
         whose = 0 if self.version == _FORMAT_1 else self.stream & _STREAM_MASK
         one = _HEADER.pack(_MAGIC, self.version, flags, whose, self.mark, self.file_index, self.size_before_bytes)
@@ -90,17 +89,17 @@ class SegmentHeader(NamedTuple):
 
 
 def begun_header(log_mark: int, index: int, stream: int) -> SegmentHeader:
-    """Return the header of a file that is begun now in a log whose marks follow from `log_mark`."""
+    """Return the header of a new file, in a log whose magic numbers are derived from `log_mark`."""
     return SegmentHeader((log_mark + index * _MARK_STEP) % 2**32 or 1, index, stream)
 
 
 def first_mark(header: SegmentHeader) -> int:
-    """Return the number that the marks of a log follow from, as one of its files has it."""
+    """Return the random number of the log that this file's magic numbers are derived from."""
     return (header.mark - header.file_index * _MARK_STEP) % 2**32
 
 
 class SegmentContent(NamedTuple):
-    """A file as read: its bytes and where the whole bodies are in them. `header` None: it cannot be read."""
+    """The octets of a file, and the places of the intact bodies in them; `header` is None where it is unreadable."""
 
     header: SegmentHeader | None
     buffer: bytes
@@ -108,10 +107,10 @@ class SegmentContent(NamedTuple):
 
 
 def refuse_unknown_forms(headers: Mapping[Path, SegmentHeader]) -> None:
-    """Refuse to open files of which one has a flag that only another version reads.
+    """Refuse to open files of which one has a flag that this version does not support.
 
     Raises:
-        Refused: there is such a file.
+        Refused: a file has such a flag.
     """
     for path, header in headers.items():
         if header.unknown_flags:
@@ -119,7 +118,7 @@ def refuse_unknown_forms(headers: Mapping[Path, SegmentHeader]) -> None:
 
 
 def refuse_form(path: Path) -> Never:
-    """Leave a file alone that only another version knows to read.
+    """Refuse a file whose form only another version supports.
 
     Raises:
         Refused: always.
@@ -131,12 +130,12 @@ def refuse_form(path: Path) -> Never:
 
 
 def stream_of(path: Path) -> int:
-    """Whose file it is that has this name, in 32 bits: all of the name but the index."""
+    """Return the owner of a file as 32 bits, derived from its name without the index."""
     return crc32(path.name.removesuffix(".db").rstrip("0123456789").encode())
 
 
 class FrameBatch(NamedTuple):
-    """Frames and their place in a log."""
+    """Encoded frames and their place in a log."""
 
     file_index: int
     offset: int
@@ -145,23 +144,23 @@ class FrameBatch(NamedTuple):
 
 
 def reserved_until(reserved_bytes: int, size_bytes: int, file_max_size_bytes: int) -> int:
-    """Return the size to allocate for a file that holds the given number of bytes now."""
+    """Return the size to allocate ahead for a file that has the given number of bytes now."""
     ahead = min(max(reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
     return size_bytes + max(0, min(ahead, int(file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
 
 
 def decode_header(buffer: bytes, stream: int) -> SegmentHeader | None:
-    """Return the header from either copy; None when neither can be read, or the file is not of this stream."""
+    """Return the header from either copy; None where both are unreadable, or the file is of another stream."""
     return next((header for header, is_ours in _headers(buffer, stream) if is_ours), None)
 
 
 def is_foreign(buffer: bytes, stream: int) -> bool:
-    """Return whether a header can be read that names another stream."""
+    """Return whether a readable header names another stream."""
     return any(not is_ours for _, is_ours in _headers(buffer, stream))
 
 
 def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]:
-    """Return the copies that can be read, and whether each is of this stream."""
+    """Yield the readable copies of the header, and whether each is of this stream."""
     for start in (0, _COPY_SIZE_BYTES):
         one = buffer[start : start + _HEADER.size]
         stored = buffer[start + _HEADER.size : start + _COPY_SIZE_BYTES]
@@ -182,19 +181,21 @@ def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]
 
 
 def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int, disk: FileSystem) -> SegmentContent:
-    """Read and check so much of a file, -1: all. `assumed` is used where both copies of the header are damaged."""
+    """Read and check the first octets of a file, -1: all. `assumed` is used if both copies of the header are
+    damaged.
+    """
     buffer = read_whole(path, disk, size_bytes)
     header = decode_header(buffer, assumed.stream)
     return SegmentContent(header, buffer, find_bodies(buffer, header or assumed))
 
 
 def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
-    """Return where the bodies are in a file of this header."""
+    """Return the places of the bodies in a file with this header."""
     return scan(buffer, header.marks, HEADER_SIZE_BYTES)
 
 
 def is_unfinished(content: SegmentContent) -> bool:
-    """Return whether nothing of a file was synced: its header, which any sync covers, is cut short or zeros."""
+    """Return whether the file was never synced: its header, which any sync covers, is truncated or zeros."""
     buffer, size = content.buffer, len(content.buffer)
     if size < HEADER_SIZE_BYTES and buffer[:4] == _MAGIC[:size]:
         return True
@@ -202,7 +203,7 @@ def is_unfinished(content: SegmentContent) -> bool:
 
 
 def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
-    """Every damaged place of a file."""
+    """Return a report for each damaged place of a file."""
     size = len(content.buffer)
     if is_unfinished(content):
         return [DamageReport(path, 0, size, DamageKind.TORN_TAIL, "the file was begun and never finished")]
@@ -231,11 +232,11 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
 
 
 def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
-    """Create a file with its header, open for reading and writing.
+    """Create a file with its header; return a descriptor for reading and writing.
 
     Raises:
-        InvalidInput: a link or a device is there.
-        OSError: the disk refuses; the file is gone again.
+        InvalidInput: a symbolic link or a device is at the path.
+        OSError: the disk refuses; the file was deleted again.
     """
     descriptor = open_private(path, os.O_RDWR | os.O_TRUNC, disk)
     try:
@@ -256,7 +257,7 @@ def is_same_file(descriptor: int, path: Path, disk: FileSystem) -> bool:
 
 
 def allocate(descriptor: int, offset: int, size_bytes: int, disk: FileSystem) -> bool:
-    """Have the file system allocate room, which reads as zeros; False: it knows no such thing, or has not so much.
+    """Allocate disk blocks, which read as zeros; return False where the file system cannot, or has too few.
 
     Raises:
         OSError: the disk refuses.
@@ -271,10 +272,10 @@ def allocate(descriptor: int, offset: int, size_bytes: int, disk: FileSystem) ->
 
 
 class Replacement:
-    """A file under a temporary name, written in parts, that takes its place once it is whole.
+    """A file that is written in parts under a temporary name, and renamed to its name once it is complete.
 
     Raises:
-        InvalidInput: a link or a device is there.
+        InvalidInput: a symbolic link or a device is at the path.
         OSError: the disk refuses.
     """
 
@@ -289,10 +290,10 @@ class Replacement:
         self._descriptor = create_segment(self._temporary, header, disk)
 
     def add(self, bodies: Iterable[bytes]) -> None:
-        """Write more. Now and then it is synced, so that the last sync has little to do.
+        """Append bodies; the file is synced at intervals, so that the last sync is short.
 
         Raises:
-            OSError: the disk refuses; nothing is left of the file.
+            OSError: the disk refuses; the temporary file was deleted.
         """
         try:
             for batch in _batches(bodies):
@@ -308,10 +309,10 @@ class Replacement:
             raise
 
     def finish(self) -> int:
-        """Take the place of whatever has the name, atomically and durably; returns the size.
+        """Rename the file to its name, atomically and durably, replacing an older one; return its size.
 
         Raises:
-            OSError: the disk refuses; what has the name stays.
+            OSError: the disk refuses; the older file stays.
         """
         try:
             self._disk.sync_all(self._descriptor)
@@ -324,7 +325,7 @@ class Replacement:
         return self.size_bytes
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Delete the temporary file."""
         self._close()
         self._disk.unlink(self._temporary)
 
@@ -335,10 +336,10 @@ class Replacement:
 
 
 def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], disk: FileSystem) -> int:
-    """Put a file with these bodies in the place of another one, atomically and durably; returns its size.
+    """Replace a file by one with these bodies, atomically and durably; return its size.
 
     Raises:
-        InvalidInput: a link or a device is there.
+        InvalidInput: a symbolic link or a device is at the path.
         OSError: the disk refuses; the file is as before.
     """
     replacement = Replacement(path, header, disk)
@@ -347,7 +348,7 @@ def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], 
 
 
 def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
-    """Return the frame header at `offset`, and as much of its body as is there."""
+    """Return the frame header at `offset` and its body, which is shorter where the file ends."""
     first = disk.read_at(descriptor, FRAME_HEADER.size + 4096, offset)
     if len(first) < FRAME_HEADER.size:
         return (0, 0, 0), b""
@@ -359,11 +360,11 @@ def read_frame(descriptor: int, offset: int, disk: FileSystem) -> tuple[tuple[in
 
 
 def read_frame_of(path: Path, offset: int, disk: FileSystem) -> tuple[tuple[int, int, int], bytes]:
-    """Return the header fields and body of a frame in a file that is not open.
+    """Return the header fields and the body of a frame in a file that is not open.
 
     Raises:
-        InvalidInput: a link or a device is there.
-        OSError: the file is gone or the disk refuses.
+        InvalidInput: a symbolic link or a device is at the path.
+        OSError: the file is missing, or the disk refuses.
     """
     refuse_link(path, disk)
     descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

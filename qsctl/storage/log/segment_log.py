@@ -1,7 +1,7 @@
 """A log over numbered files: append, roll to the next file, read back, replace [QS 2.14.2, Table 3.9].
 
-Decides: when a new file begins, what is synced when, and how a damaged file is stepped over, cut or set aside. What
-the bodies mean is `segments`'s.
+Decides: when a new file begins, when a file is synced, and how a damaged file is skipped, cut or renamed. The owner of
+the log interprets the bodies.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ from qsctl.storage.streams.deletions import Deletions
 
 
 class SegmentLog:
-    """The files `<stem>_<letter><index>.db`; none is made before the first append.
+    """A log in the files `<stem>_<letter><index>.db`; the first append creates the first file.
 
     Args:
         stem: directory and the part of the name that all files share.
-        contiguous: every index from the base on must be there; else some may have been dropped.
+        contiguous: whether every index from the base on must exist; else some may have been dropped.
         letter: `d` for data, `m` for metadata.
-        mark: a random number that those at the head of the files follow from; a file that exists keeps its own.
+        mark: a random number that the files' magic numbers are derived from; an existing file keeps its own.
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
         begins_anywhere: whether the oldest files may have been dropped; else there is a base that records it.
-        judge: decides about the content of the last file where its end is not conclusive.
-        on_read: called by `open` once all was read, before an unfinished tail is cut; it may raise.
-        unsure_from: gives the offset from which the octets of the last file may never have been synced; -1: none. They
-            are written again when the log is opened: no later sync makes up for one that failed in an earlier process.
-        in_sectors: under FULL appended octets are written with the next sync, see `direct_tail`; else at once.
+        judge: returns the content of the last file without an end that may never have been synced.
+        on_read: called by `open` after all files were read, before an unfinished tail is cut; it may raise.
+        unsure_from: returns the offset from which the octets of the last file may never have been synced; -1: none.
+            They are written again when the log is opened, for no later sync repairs one that failed in an earlier
+            process.
+        in_sectors: whether, under FULL, appended octets are written at the next sync, see `direct_tail`; else at once.
         disk: where the files are.
     """
 
@@ -103,14 +104,14 @@ class SegmentLog:
         self._deletions = Deletions(disk)
 
     def path(self, index: int) -> Path:
-        """Return the file of this index."""
+        """Return the path of the file with the given index."""
         return self.stem.with_name(f"{self.stem.name}_{self.letter}{index}.db")
 
     def open(self, until: Extent | None = None) -> Iterator[tuple[int, SegmentContent]]:
         """Read and check every file, oldest first; exhaust the generator before any other call.
 
-        The unfinished tail of the last file is cut. Damage stays where it is, reported, until `drop` or `rewrite`
-        sets the file aside; writing goes on in a new file. What lies beyond `until` was never finished, and goes.
+        The unfinished tail of the last file is cut. Damage is reported and stays until `drop` or `rewrite` renames the
+        file; further writes begin a new file. Content beyond `until` was never committed, and is deleted.
 
         Raises:
             InvalidInput: a link or a device is in a file's place.
@@ -153,17 +154,19 @@ class SegmentLog:
             self.cut(until.index, self.sizes[until.index], self.next_number)
 
     def write(self, bodies: Iterable[bytes]) -> FrameBatch:
-        """Append a batch, and give it: `prepare` and `put`. Call `sync` after."""
+        """Append a batch by `prepare` and `put`, and return it. Call `sync` afterwards."""
         batch = self.prepare(bodies)
         self.put(batch)
         return batch
 
     def expect_moves(self) -> None:
-        """Write the next records to a file that is marked with `has_moves`: a file without the mark is full now."""
+        """Write the next records to a file flagged `has_moves`; begin a new one where the current file lacks the
+        flag.
+        """
         self._expects_moves = True
 
     def prepare(self, bodies: Iterable[bytes]) -> FrameBatch:
-        """Prepare what `put` will append next; a full file is followed by a new one now.
+        """Encode the batch that `put` will append, after beginning a new file where the current one is full.
 
         Raises:
             OSError: the disk refuses; nothing is changed.
@@ -177,7 +180,7 @@ class SegmentLog:
         return FrameBatch(index, self.sizes[index], frames, len(bodies))
 
     def put(self, batch: FrameBatch) -> None:
-        """Append what was prepared last.
+        """Append the batch that was prepared last.
 
         Raises:
             OSError: the disk refuses; the file is as before.
@@ -192,17 +195,17 @@ class SegmentLog:
         self.sizes[index], self.next_number = offset + len(frames), self.next_number + count
 
     def cut(self, index: int, size_bytes: int, next_number: int) -> None:
-        """Take back what was written to the last file past `size_bytes`, where the frame of this number began."""
+        """Truncate the last file to `size_bytes`, where frame `next_number` began."""
         assert index == self.last_index and self._written is not None, "only the last file is written to"
         with self._failing():
             self._written.cut(size_bytes)
         self.sizes[index], self.next_number = size_bytes, next_number
 
     def sync(self, *, critical: bool = False) -> None:
-        """Reach the physical disk, where the configuration asks for it: always (FULL), at critical moments (NORMAL).
+        """Sync the current file as configured: always under FULL, at critical moments under NORMAL, never under OFF.
 
         Raises:
-            OSError: the disk refuses; what was written since the last sync may or may not be there.
+            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
         """
         if self._written is None or self.synchronization is Synchronization.OFF:
             return
@@ -214,10 +217,10 @@ class SegmentLog:
                     self._needs_directory_sync = False
 
     def flush(self) -> None:
-        """Hand to the operating system what waits for a sync.
+        """Write the buffered octets to the operating system, without a sync.
 
         Raises:
-            OSError: the disk refuses; what was written since the last sync may or may not be there.
+            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
         """
         if self._written is not None:
             with self._failing():
@@ -225,12 +228,12 @@ class SegmentLog:
 
     @property
     def last_index(self) -> int:
-        """The newest file; -1: there is none."""
+        """The index of the newest file, or -1."""
         return next(reversed(self.sizes), -1)
 
     @property
     def reached(self) -> tuple[int, int, int]:
-        """The newest file, how much of it was written, and how many frames that is."""
+        """The index of the newest file, its written octets, and its number of frames."""
         return self.last_index, self.sizes.get(self.last_index, 0), self.next_number
 
     @property
@@ -245,16 +248,16 @@ class SegmentLog:
 
     @property
     def written_index(self) -> int:
-        """The file that is open for writing; -1 when the next append begins a new one."""
+        """The index of the file that is open for writing; -1 where the next append begins a new one."""
         return -1 if self._written is None else self.last_index
 
     @property
     def is_there(self) -> bool:
-        """Return whether the file that is written to is the one that has its name."""
+        """Return whether the file that is open for writing still exists under its name."""
         return self._written is None or self._written.is_there
 
     def seal(self) -> None:
-        """Write no more to the newest file, and give back the room behind its content: what comes begins another."""
+        """Finish the newest file: sync it, release the blocks allocated ahead, and write to a new file from now on."""
         if self._written is not None:
             self.sync(critical=True)
             with self._failing():
@@ -262,10 +265,10 @@ class SegmentLog:
         self._release()
 
     def read_body(self, index: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
-        """Return the frame header at `offset` of a file, and as much of its body as is there.
+        """Return the frame header at `offset` of a file and its body, which is shorter where the file ends.
 
         Raises:
-            OSError: the file is gone or the disk refuses.
+            OSError: the file is missing, or the disk refuses.
         """
         if index == self.last_index and self._written is not None:
             self.flush()
@@ -273,7 +276,7 @@ class SegmentLog:
         return read_frame_of(self.path(index), offset, self.disk)
 
     def rewrite(self, index: int, bodies: Iterable[bytes]) -> None:
-        """Replace a file by one that holds only these bodies, atomically and durably.
+        """Replace a file by one with only these bodies, atomically and durably.
 
         Raises:
             OSError: the disk refuses; the file is as before.
@@ -286,13 +289,13 @@ class SegmentLog:
         self.headers[index] = header
 
     def begin_base(self, index: int) -> Replacement:
-        """Begin a file that will supersede all others; its index is beyond those that will be there then."""
+        """Begin a file that will supersede all others; its index must exceed those in use when it is finished."""
         return Replacement(self.path(index), self._new_header(index)._replace(is_base=True), self.disk)
 
     def put_base(self, base: Replacement, commit: Callable[[Extent], None]) -> None:
-        """Let the base, which is whole, supersede the other files, atomically and durably, and drop those.
+        """Finish the base, which then supersedes the other files atomically and durably, and delete those.
 
-        `commit` is called with how far the log reaches then, before the other files go.
+        `commit` is called with the log's new extent before the other files are deleted.
 
         Raises:
             OSError: the disk refuses; the log is as before.
@@ -310,7 +313,7 @@ class SegmentLog:
         self.drop(old)
 
     def drop(self, indexes: Iterable[int]) -> None:
-        """Give up files; a damaged one is set aside under another name, for those who want to look at it."""
+        """Delete files; a damaged one is renamed instead, so that it can be examined."""
         for index in list(indexes):
             if index in self.damaged_indexes and self.disk.status_at(self.path(index)) is not None:
                 self.disk.rename(self.path(index), self._keep_damaged(index))
@@ -320,12 +323,12 @@ class SegmentLog:
             self.headers.pop(index, None)
 
     def abandon(self) -> None:
-        """Let go of the files as they are."""
+        """Close the files without a sync."""
         self._release()
         self._deletions.finish()
 
     def destroy(self, *, keeps_damaged: bool = False) -> None:
-        """Delete every file; damaged ones too, unless they are kept under another name."""
+        """Delete every file, damaged ones too; with `keeps_damaged` these are renamed instead."""
         self._release()
         if not keeps_damaged:
             self.damaged_indexes.clear()
@@ -333,12 +336,12 @@ class SegmentLog:
         self._deletions.finish()
 
     def close(self) -> None:
-        """Sync as a critical moment, and let go of the file."""
+        """Seal the current file and wait for deletions in progress."""
         self.seal()
         self._deletions.finish()
 
     def _keep_damaged(self, index: int) -> Path:
-        """Return the name under which a damaged file is kept from now on; its reports name it."""
+        """Return a new name for a damaged file, and enter it in the file's reports."""
         path = self.path(index)
         kept = set_aside_name(path, self.disk)
         self.damaged_indexes.discard(index)
@@ -351,7 +354,7 @@ class SegmentLog:
             self.damaged_indexes.add(index)
 
     def _resume(self, content: SegmentContent | None) -> None:
-        """Go on writing to the last file, unless it is damaged or of an earlier kind: then `write` begins another."""
+        """Open the last file for writing, unless it is damaged or of an earlier form: then `write` begins another."""
         if (index := self.last_index) < 0 or index in self.damaged_indexes:
             return
         unshare(self.path(index), self.disk)
@@ -375,7 +378,7 @@ class SegmentLog:
             self._release()
 
     def _write_to(self, index: int, descriptor: int, length_bytes: int) -> WrittenFile:
-        """Append to this file from now on, which is open."""
+        """Append to this open file from now on."""
         expected_bytes = self.file_max_size_bytes if self.synchronization is Synchronization.FULL else 0
         self._written = WrittenFile(
             self.path(index),
@@ -388,7 +391,7 @@ class SegmentLog:
         return self._written
 
     def _roll(self) -> None:
-        """Begin the next file, then seal the one before: where that one is sealed, this one was there."""
+        """Begin the next file, then seal the one before: a seal proves that a next file existed."""
         index = self.last_index + 1
         size_before_bytes = self.sizes.get(index - 1, 0)
         header = self._new_header(index)._replace(size_before_bytes=size_before_bytes, has_moves=self._expects_moves)
@@ -407,7 +410,7 @@ class SegmentLog:
         self._needs_directory_sync = True
 
     def _seal(self) -> None:
-        """Note in the file written so far that another one follows. Without room for it, that is known all the same."""
+        """Append the seal to the current file, because another one follows; without free space it is left out."""
         if not self.contiguous or self._written is None:
             return
         if self.synchronization is not Synchronization.OFF:
@@ -417,12 +420,12 @@ class SegmentLog:
             self.put(FrameBatch(index, self.sizes[index], seal, 1))
 
     def _new_header(self, index: int) -> SegmentHeader:
-        """Of a file that is begun now."""
+        """Return the header of a new file."""
         return begun_header(self.mark, index, self._stream)
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Mark the log as failed by what fails in here, which cannot be tried again: the disk's content is unknown."""
+        """Mark the log as failed if the block raises an error, since the disk's content is unknown then."""
         try:
             yield
         except OSError:

@@ -1,4 +1,4 @@
-"""The log that all streams of a process share: the records of a turn are one append and one sync.
+"""The write-ahead log that all streams of a process share: the records of a turn are one append and one sync.
 
 Decides: the form of a group, when a file begins and when it is deleted. Streams are distinguished by a number; their
 names are in a table at the head of each file. Only the streams interpret their records.
@@ -47,7 +47,7 @@ _HEAD_FRAMES: Final = 2
 
 
 class Part(NamedTuple):
-    """One stream's records in a group: their bodies, how many records each is, and its payload (empty: none)."""
+    """One stream's records in a group: bodies, the number of records and the payload of each (empty: none)."""
 
     number: int
     first_index: int
@@ -57,18 +57,19 @@ class Part(NamedTuple):
 
 
 class WriteAheadLog:
-    """The files `<stem>_w<index>.db`. One thread at a time may use it, but that a sync may be in another.
+    """The files `<stem>_w<index>.db`. One thread at a time may use it, except that a sync may run in another.
 
     Args:
-        stem: what the files are named after.
-        settings: how they are written.
-        known: how far it reached at least when that was last noted.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
-        disk: where the files are, and those of its streams.
+        stem: directory and beginning of the files' names.
+        settings: the configured synchronization and file size.
+        known: its last recorded extent, which it must still reach.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
+        disk: the file system of its files and of its streams' files.
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses.
     """
 
     def __init__(
@@ -115,12 +116,12 @@ class WriteAheadLog:
                 raise
 
     def _missing_of(self, log: SegmentLog) -> list[DamageReport]:
-        """Return what is missing of the files, of what was known to be there."""
+        """Return reports of the files, or ends of files, that were known to exist and are missing."""
         index, size_bytes, _ = log.reached
         return shortfall(log.path, self._known, Extent("log", index, size_bytes), log.damage)
 
     def _refuse_loss(self, log: SegmentLog) -> None:
-        """Leave the files as they are where something is lost."""
+        """Raise an error where records are lost, so that the files stay unchanged."""
         if not self._discards_damaged:
             refuse_loss([*log.damage, *self._missing_of(log)], self.settings.synchronization)
 
@@ -131,7 +132,7 @@ class WriteAheadLog:
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches durably, for the register; under OFF, how far it reaches."""
+        """Return the durable extent, for the register; under OFF, the extent at the last open, commit or close."""
         if self.settings.synchronization is Synchronization.OFF:
             index, size_bytes, _ = self._durable
             return Extent("log", index, size_bytes)
@@ -147,26 +148,26 @@ class WriteAheadLog:
 
     @property
     def last_file(self) -> int:
-        """The file that was written to last; -1: there is none."""
+        """The index of the newest file, or -1."""
         return self._log.last_index
 
     @property
     def has_failed(self) -> bool:
-        """Return whether a sync has failed: what is on the disk is unknown."""
+        """Return whether a sync has failed: the content of the disk is unknown then."""
         return self._log.has_failed
 
     @property
     def has_records(self) -> bool:
-        """Return whether something was written to the newest file since it was begun."""
+        """Return whether a group was written to the newest file after its head."""
         return self._log.next_number > _HEAD_FRAMES
 
     @property
     def is_to_mend(self) -> bool:
-        """Return whether a sync has failed, or the files that are open are not those that are there."""
+        """Return whether a sync has failed, or the open file no longer exists under its name."""
         return self.has_failed or not self._log.is_there
 
     def stream(self, name: str) -> Stream:
-        """Return a stream's entry in the table; a new one, where there was none."""
+        """Return a stream's entry in the table; add one where it is missing."""
         number = self._numbers.get(name)
         if number is None:
             number = max(self.streams, default=0) + 1
@@ -174,15 +175,15 @@ class WriteAheadLog:
         return self.streams[number]
 
     def names(self) -> Sequence[str]:
-        """Return the streams in the table."""
+        """Return the names of the streams in the table."""
         return list(self._numbers)
 
     def records(self, number: int, file: int | None = None) -> Iterator[tuple[Place, bytes, bytes]]:
         """Return the records of a stream that are not in its own files: place, body and payload.
 
         Args:
-            number: the stream's.
-            file: the only one to read, which is not the last; None: all.
+            number: the stream's number.
+            file: the only file to read, which is not the last; None: all.
 
         Raises:
             Damaged: the disk refuses.
@@ -193,10 +194,10 @@ class WriteAheadLog:
             raise refusal(self.stem, error, is_clean=True) from error
 
     def write(self, parts: Sequence[Part], *, has_moves: bool = False) -> tuple[int, list[int]]:
-        """Append a group: all or nothing; returns the file, and for each part the offset of its first frame.
+        """Append a group, all or nothing; return its file, and the offset of each part's first frame.
 
         Args:
-            parts: what it consists of.
+            parts: the streams' records.
             has_moves: see `Encoded.has_moves`.
 
         Raises:
@@ -219,10 +220,10 @@ class WriteAheadLog:
         return file, [offset + size for size in sizes]
 
     def sync(self, *, critical: bool = False) -> None:
-        """Make durable what was written, as configured.
+        """Sync the written groups as configured.
 
         Raises:
-            Damaged: the disk refuses; what was written since the last sync may or may not be there.
+            Damaged: the disk refuses; it is unknown which writes since the last sync are durable.
         """
         reached = self._log.reached
         if reached == self._durable and not critical:
@@ -246,11 +247,11 @@ class WriteAheadLog:
             raise refusal(self.stem, error, is_clean=False) from error
 
     def pending_sync(self) -> Sync | None:
-        """Return what is left to do until what was written is durable; None: nothing, as configured."""
+        """Return the sync that makes the written groups durable; None where the configuration syncs nothing."""
         return partial(self.sync) if self.settings.synchronization is Synchronization.FULL else None
 
     def commit(self, streams: Iterable[Stream], oldest_file: int | None = None) -> None:
-        """Note durably what has changed of streams, then delete the files before `oldest_file`.
+        """Record changed entries of streams durably, then delete the files before `oldest_file`.
 
         Raises:
             Damaged: the disk refuses.
@@ -269,7 +270,7 @@ class WriteAheadLog:
         self._log.drop([index for index in self._log.sizes if index < min(self._oldest_file, self._log.last_index)])
 
     def forget(self, number: int) -> None:
-        """Durably hold nothing of a stream any more.
+        """Remove a stream from the table durably; its records in the log are ignored from then on.
 
         Raises:
             Damaged: the disk refuses.
@@ -280,10 +281,10 @@ class WriteAheadLog:
         self.commit(())
 
     def entry(self, file: int, offset: int, number: int) -> tuple[bytes, bytes]:
-        """Return body and payload of the records whose frame begins there.
+        """Return body and payload of the frame at an offset of a file.
 
         Raises:
-            ValueError: it is not there, or does not match its checksum.
+            ValueError: it is another stream's, or does not match its checksum.
             OSError: the disk refuses.
         """
         header, body = self._log.read_body(file, offset)
@@ -295,11 +296,11 @@ class WriteAheadLog:
         return records, payload
 
     def path(self, file: int) -> Path:
-        """Return the file of this index."""
+        """Return the path of the file with the given index."""
         return self._log.path(file)
 
     def mend(self) -> None:
-        """After a sync failed, or the directory was away: cut what was not durable, and go on in another file.
+        """Cut the writes that are not durable and continue in another file, after a failed sync or a lost directory.
 
         Raises:
             Damaged: the disk still refuses.
@@ -325,11 +326,11 @@ class WriteAheadLog:
         self._log = log
 
     def abandon(self) -> None:
-        """Let go of the files as they are."""
+        """Close the files without a sync."""
         self._log.abandon()
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, record that in the file, and close it.
+        """Sync the log, record in it that it is durable, and close it.
 
         Raises:
             Damaged: the disk refuses.
@@ -348,7 +349,7 @@ class WriteAheadLog:
             raise refusal(self.stem, error, is_clean=True) from error
 
     def destroy(self, *, keeps_damaged: bool = False) -> None:
-        """Delete every file; damaged ones too, unless they are kept under another name."""
+        """Delete every file, damaged ones too; with `keeps_damaged` these are renamed instead."""
         self._log.destroy(keeps_damaged=keeps_damaged)
 
     def _open(self) -> SegmentLog:
@@ -396,7 +397,7 @@ class WriteAheadLog:
         self._changed.add(stream.number)
 
     def _heads(self) -> list[bytes]:
-        """Return what a group begins with: its mark, and what is new in the table; in a new file all of it."""
+        """Return the frames that begin a group: its mark, and changes of the table; in a new file the whole table."""
         begins_file = self._log.is_full
         is_synced = self.settings.synchronization is not Synchronization.OFF
         file, _, durable_count = self._synced

@@ -1,1 +1,1 @@
-"""The log of a process's replicas, and what one replica has in it [QS 7.1]."""
+"""The log that all replicas of a process share, and the stream of one replica in it [QS 7.1]."""

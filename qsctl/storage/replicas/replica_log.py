@@ -2,13 +2,15 @@
 [QS 7.1].
 
 Decides: the content of the files `<stem>_r[index].db`, and how it is read after a crash. All replicas of a process
-share one log, so that one sync covers all of them; queues that are not replicated have another, and do not wait for it.
-A replica has its whole log in memory. So the files are read only at the start, and a compaction writes the owner's
-records: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
+share one log, so that one sync covers all of them; queues that are not replicated have another log, and do not wait for
+this one. A replica keeps its whole log in memory. So the files are read at the start only, and a compaction writes the
+records that the replicas pass: positions of several queues may overlap, and a snapshot may include records that were
+never stored here.
 
-Each write is a group that begins with a mark, and is written once the one before is durable: what a crash left of the
-group behind the last mark is cut, and what is missing before one is damage. Operations are whole or absent. The
-register of the directory has how far the log reached when it was closed in order: a shorter one lost its end.
+Each write is a group that begins with a mark, and is written once the group before it is durable: after a crash an
+incomplete group behind the last mark is cut, and frames missing before it are damage. An operation is read whole or not
+at all. The register of the directory has the extent of the log when it was closed properly: a shorter one has lost its
+end.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(Operation).decode
 
 
 class RecordsCodec(NamedTuple):
-    """A codec of records. `decode` raises one of `codec.UNREADABLE` for octets that are not a record."""
+    """The functions that encode and decode records; `decode` raises one of `codec.UNREADABLE` for invalid octets."""
 
     encode: Callable[[Sequence[Record]], bytes]
     decode: Callable[[bytes], Sequence[Record]]
@@ -71,11 +73,11 @@ class ReplicaLog:
 
     Args:
         stem: directory and beginning of the files' names.
-        settings: how they are written.
+        settings: the configured synchronization and file size.
         records: the codec of the records.
-        known: how far it reached at least, by the register of the directory; None: unknown.
-        note: called with its extent, for the register: when it begins, and when it is closed in order.
-        disk: where the files are.
+        known: its least extent, from the register of the directory; None: unknown.
+        note: called with its extent, for the register: at the first write, after a compaction, and at `close`.
+        disk: the files' file system.
         compacted_over_bytes: a shorter log is not compacted.
 
     Raises:
@@ -122,7 +124,7 @@ class ReplicaLog:
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches: no less may be there when it is opened again."""
+        """Return the log's extent for the register; less at the next opening means lost records."""
         index = self._log.last_index
         return Extent(EXTENT_KIND, index, self._log.sizes.get(index, 0))
 
@@ -133,16 +135,16 @@ class ReplicaLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether something that was durable is missing: nothing that was found is known to be all there was."""
+        """Return whether durable records are missing, so that the streams found may be incomplete."""
         return any(report.kind is not DamageKind.TORN_TAIL for report in self._log.damage)
 
     @property
     def has_failed(self) -> bool:
-        """Return whether a write or a sync failed: what is on the disk is unknown."""
+        """Return whether a write or a sync failed: the content of the disk is unknown then."""
         return self._log.has_failed
 
     def pop_found(self) -> dict[str, StoredStream]:
-        """Return the streams that were found, once."""
+        """Return the streams that were read at the start, and forget them."""
         streams, self._streams = self._streams, {}
         found: dict[str, StoredStream] = {}
         for name, reader in streams.items():
@@ -154,12 +156,12 @@ class ReplicaLog:
         return found
 
     def write(self, operations: Iterable[Operation]) -> Sync | None:
-        """Write operations, in order; returns what is left to do until they are durable, None: nothing.
+        """Write operations, in order; return the pending sync, or None where no sync is needed.
 
-        What was left to do of the write before must be done.
+        The sync of the write before must have returned.
 
         Raises:
-            Damaged: the disk refused; some of them may be there.
+            Damaged: the disk refused; some of the operations may have been written.
         """
         self._refuse_if_failed()
         operations = list(operations)
@@ -181,15 +183,16 @@ class ReplicaLog:
 
     @property
     def is_worth_compacting(self) -> bool:
-        """Return whether it has become twice as long as the last compaction left it, or what is in it is damaged."""
+        """Return whether the log has grown to twice its compacted length plus a fixed allowance, or is damaged."""
         written_bytes = sum(self._log.sizes.values())
         is_long = written_bytes > self._compacted_over_bytes + 2 * self._compacted_bytes
         return (is_long or self.is_damaged) and not self.has_failed and bool(self._log.sizes)
 
     def compact(self, streams: Mapping[str, StoredStream]) -> Sync:
-        """Return what replaces the whole log by these streams, atomically; nothing may be written before it is done.
+        """Return a function that replaces the whole log by these streams, atomically.
 
-        It may be called in another thread, and raises Damaged where the disk refuses; the log is as before then.
+        Nothing may be written before it has returned. It may be called in another thread, and raises Damaged where the
+        disk refuses; the log is as before then.
         """
 
         def replace() -> None:
@@ -211,7 +214,9 @@ class ReplicaLog:
         return replace
 
     def append(self, stream: str, first_index: int, records: Sequence[Record], *, truncates: bool) -> Appended:
-        """Return the operation that puts records behind those of a stream, or in the place of those from there on."""
+        """Return the operation that appends records to a stream; with `truncates` it replaces those from `first_index`
+        on.
+        """
         return Appended(stream, first_index, len(records), truncates, self._records.encode(records))
 
     def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> SnapshotPut:
@@ -219,7 +224,7 @@ class ReplicaLog:
         return SnapshotPut(stream, index, installs, self._records.encode(records))
 
     def close(self) -> None:
-        """Make everything durable, and let go of the files.
+        """Sync the log, record its extent, and close the files.
 
         Raises:
             Damaged: the disk refuses.
@@ -242,7 +247,7 @@ class ReplicaLog:
 
     @property
     def _durable_count(self) -> int | None:
-        """Return how many frames of the file that is written next are durable, all of them; None: nothing waits for
+        """Return the number of durable frames in the current file, which are all; None where nothing waits for
         syncs.
         """
         if self._settings.synchronization is not Synchronization.FULL:
@@ -250,7 +255,7 @@ class ReplicaLog:
         return 0 if self._log.is_full else self._log.next_number
 
     def _read(self) -> None:
-        """Read the files. After damage the predecessor of a record is unknown: only epochs and votes count there."""
+        """Read the files. Behind damage the order of records is uncertain: only epochs and votes are read there."""
         for index, content in self._log.open():
             path = self._log.path(index)
             reports = [each for each in self._log.damage if each.kind is not DamageKind.TORN_TAIL]
@@ -295,7 +300,7 @@ class ReplicaLog:
 
 
 def _without_what_was_never_synced(content: SegmentContent) -> SegmentContent:
-    """Return the last file less its unfinished tail: all of it where its header, which any sync covers, is zeros."""
+    """Return the last file without its unfinished tail; without any content where the header was never synced."""
     if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
         return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))
     return without_unfinished_tail(content)
@@ -306,7 +311,7 @@ def _body(operation: Operation) -> bytes:
 
 
 def _operations_of(name: str, stream: StoredStream, encode: Callable[[Sequence[Record]], bytes]) -> Iterator[Operation]:
-    """Yield the operations of a whole stream."""
+    """Yield the operations that restore a whole stream."""
     yield StateSet(name, stream.hard_state)
     if stream.snapshot_index:
         yield SnapshotPut(name, stream.snapshot_index, True, encode(stream.snapshot_records))

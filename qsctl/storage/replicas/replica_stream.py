@@ -1,7 +1,7 @@
-"""Operations on the stream of a replica, and the stream that they leave when it is read again [QS 7.1].
+"""The operations stored for one replica, and the stream that results from replaying them [QS 7.1].
 
-Decides: how an operation supersedes earlier ones. Records stay encoded until all operations were read: most of them are
-superseded.
+Decides: which earlier records an operation supersedes. Records stay encoded until all operations were read, because
+most are superseded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from qsctl.storage.codec import Record
 
 
 class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
-    """The durable state of a replica's votes: the latest epoch that it has seen, and the replica that it voted for in
-    it.
+    """The durable state of a replica's votes: the latest epoch that it has seen, and its vote in that epoch.
 
-    Also the log that a candidate must have at least (`floor_epoch`, `floor_index`), the incarnation of its group, and
-    those of the groups of this name that it was in before.
+    `floor_epoch` and `floor_index` are the least log that a candidate must have to get its vote; further fields are the
+    incarnation of its group, and those of earlier groups of this name.
     """
 
     epoch: int = 0
@@ -31,14 +30,14 @@ class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """The replica's epoch and vote."""
+    """The operation that sets a replica's epoch and vote."""
 
     stream: str
     state: StoredHardState
 
 
 class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Records that replace those up to `index`; with `installs` the later ones, too."""
+    """The operation that replaces the records up to `index` by these; with `installs` also the later ones."""
 
     stream: str
     index: int
@@ -47,7 +46,7 @@ class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Appended(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Records from `first_index` on; with `truncates` in the place of those that were there from that index on."""
+    """The operation that appends records from `first_index` on; with `truncates` it replaces those from there on."""
 
     stream: str
     first_index: int
@@ -57,13 +56,13 @@ class Appended(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """The stream is no more."""
+    """The operation that deletes the stream."""
 
     stream: str
 
 
 class MembersKnown(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The names of all members of the cluster."""
+    """The operation that sets the names of all members of the cluster."""
 
     names: list[str]
 
@@ -72,7 +71,7 @@ Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped | MembersKnow
 
 
 class StoredStream(msgspec.Struct, frozen=True):
-    """A stream as stored: `snapshot_records` replace the records up to `snapshot_index`."""
+    """A stream as stored; `snapshot_records` replace the records up to `snapshot_index`."""
 
     hard_state: StoredHardState = StoredHardState()
     snapshot_index: int = 0
@@ -81,7 +80,7 @@ class StoredStream(msgspec.Struct, frozen=True):
 
 
 class _Part(msgspec.Struct):
-    """Some records of one operation: those from `skipped_count` on, `count` of them."""
+    """The records of one operation that are still valid: `count` of them, after the first `skipped_count`."""
 
     first_index: int
     skipped_count: int
@@ -90,7 +89,7 @@ class _Part(msgspec.Struct):
 
 
 class StreamReader:
-    """One stream as its operations are read."""
+    """One stream during the replay of its operations."""
 
     def __init__(self) -> None:
         self.hard_state = StoredHardState()
@@ -106,10 +105,10 @@ class StreamReader:
         return self._snapshot_index if last is None else last.first_index + last.count - 1
 
     def do(self, operation: StateSet | SnapshotPut | Appended) -> None:
-        """Do what was done.
+        """Replay one operation.
 
         Raises:
-            LookupError: it does not follow from what was done before: something is missing.
+            LookupError: it does not follow on the operations before it: one is missing.
         """
         match operation:
             case StateSet(_, state):
@@ -129,12 +128,12 @@ class StreamReader:
                 self._parts.append(_Part(first_index, 0, count, data))
 
     def remember(self, state: StoredHardState) -> None:
-        """Keep the epoch and vote of what is not done otherwise, if they are later."""
+        """Keep the epoch and vote of an operation behind damage, unless later ones are known."""
         if state.epoch >= self.hard_state.epoch:
             self.hard_state = state
 
     def read(self, decode: Callable[[bytes], Sequence[Record]]) -> StoredStream:
-        """Return the stored stream after all operations."""
+        """Return the stream that results from all operations."""
         records: list[Record] = []
         for part in self._parts:
             records += decode(part.data)[part.skipped_count : part.skipped_count + part.count]

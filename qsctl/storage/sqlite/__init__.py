@@ -1,1 +1,1 @@
-"""A stream of records in a database file: of a queue without in-memory state, and of the service's state [QS 2.14]."""
+"""A store in a database file, for a queue without in-memory state and for the service's state [QS 2.14]."""

@@ -1,10 +1,10 @@
-"""The rows of a database file, each with a checksum that covers the file's owner and the row's number [QS 2.14].
+"""The rows of a database file, with checksums that cover the file's owner and the row's number [QS 2.14].
 
 A row of the table `batch` is a batch of records: `number` is the index of the first, `record_count` their number. A
-snapshot is a row, too: of the index that it reaches, with a count that is not above 0.
+snapshot is a row, too: `number` is the last index that it covers, and the count is negated.
 
-Decides: what is checked. A row of another file, or one in another row's place, is damage; so is a value of a type that
-is never written, for a database accepts any.
+Decides: the checks. A row of another file, or one in another row's place, is damage; so is a value of another type than
+is written, for a database accepts any.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ _UNSIGNED: Final = 2**64 - 1
 
 
 def stream_of(path: Path) -> int:
-    """Whose file it is that has this name, in 32 bits."""
+    """Return the owner of a file as 32 bits, derived from its name."""
     return crc32(path.name.encode())
 
 
 def batch_marks(stream: int, number: int) -> Marks:
-    """Return what begins the frames in a batch."""
+    """Return the magic numbers of the frames in a batch."""
     return numbered_marks(crc32(POSITION.pack(number & _UNSIGNED), stream))
 
 
 def payload_checksums(stream: int, positions: Sequence[int], data: Sequence[bytes]) -> list[int]:
-    """Return the checksums of payloads, each in its place."""
+    """Return the checksums of payloads, each of which covers the file's owner and the position."""
     pack = POSITION.pack
     return [crc32(body, crc32(pack(position), stream)) for position, body in zip(positions, data, strict=True)]
 
 
 def is_whole(stream: int, position: int, body: object, checksum: object) -> bool:
-    """Return whether a payload is what was written in this place of this file."""
+    """Return whether a payload is the one that was written for this position of this file."""
     return isinstance(body, bytes) and checksum == payload_checksum(stream, position, body)
 
 
 def payload_checksum(stream: int, position: int, body: bytes) -> int:
-    """Return the checksum of a payload in its place."""
+    """Return the checksum of a payload, which covers the file's owner and the position."""
     return crc32(body, crc32(POSITION.pack(position & _UNSIGNED), stream))  # a damaged position may be negative
 
 
 class Payloads:
-    """Payloads asked for in the order of their positions, mostly: one pass over the table serves them."""
+    """A reader of payloads in mostly ascending order of positions, for which one pass over the table suffices."""
 
     def __init__(self, connection: sqlite3.Connection, stream: int) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class Payloads:
         self._last_position = -1
 
     def find(self, position: int) -> bytes | None:
-        """Return the payload; None when there is none, or it is damaged."""
+        """Return the payload at a position; None where it is missing or damaged."""
         row: tuple[object, object] | None
         if position <= self._last_position:
             query = "SELECT body, checksum FROM payload WHERE position = ?"

@@ -21,12 +21,12 @@ _USER_VERSION = slice(60, 64)
 
 
 def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[DamageReport]:
-    """Replace a damaged file by one with every row that can be read, from either end of each table.
+    """Replace a damaged file by one with every readable row; each table is read from both ends.
 
-    The new file, that of `stream`, takes the old one's place in one step; the old one stays as `<name>.damaged`.
+    The new file, owned by `stream`, replaces the old one atomically; the old one stays as `<name>.damaged`.
 
     Raises:
-        OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
+        OSError, sqlite3.Error: the disk refuses; the damaged file stays in place.
     """
     size_bytes, version = path.stat().st_size, _other_format(path)
     batches, batches_whole = _rows_from_both_ends(path, _BATCHES)
@@ -61,7 +61,7 @@ def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[Damag
 
 
 def _rows_from_both_ends(path: Path, query: str) -> tuple[list[tuple[int, int, bytes]], bool]:
-    """Rows by key, and whether the table could be read to its end."""
+    """Return the readable rows by key, and whether the table could be read to its end."""
     rows: dict[int, tuple[int, int, bytes]] = {}
     whole = _read_rows(path, query, rows)
     if not whole:
@@ -86,8 +86,8 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
 
 
 def _other_format(path: Path) -> int:
-    """Return the format of the rows where it is another one, else 0. A format that the header does not name is the
-    current one.
+    """Return the format of the rows where it is not the current one, else 0; a damaged format counts as the current
+    one.
     """
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE_BYTES)
@@ -96,6 +96,6 @@ def _other_format(path: Path) -> int:
 
 
 def _missing(batches: list[tuple[int, int, bytes]]) -> int:
-    """Return how many records are missing between the batches that were read."""
+    """Return the number of records missing between the batches that were read."""
     ends = [number + max(count, 1) for number, count, _ in batches]
     return sum(max(0, number - end) for end, (number, _, _) in zip(ends, batches[1:], strict=False))

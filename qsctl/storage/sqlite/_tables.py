@@ -1,6 +1,6 @@
 """The tables of a database file: batches of records, and payloads that are held.
 
-Decides: what is read and written in them. When a transaction begins and what becomes of one that fails is `sqlite`'s.
+Decides: the queries and statements. `store` begins transactions, and handles their failures.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BATCHES: Final = "SELECT number, record_count, body FROM batch WHERE number >= ?
 
 
 class Tables:
-    """The tables behind one connection.
+    """The tables of the file behind one connection.
 
     Args:
         connection: to a file of this format.
-        stream: whose file it is, see `sqlite_rows.stream_of`.
-        codec: that of the records.
-        report: called with damage.
+        stream: the owner of the file, see `sqlite_rows.stream_of`.
+        codec: the codec of the records.
+        report: called with each damaged place.
     """
 
     def __init__(self, connection: sqlite3.Connection, stream: int, codec: RecordCodec, report: ReportRow) -> None:
@@ -46,7 +46,7 @@ class Tables:
         self.count()
 
     def count(self) -> None:
-        """Note what the file holds, and the index of the next record."""
+        """Update the counts of payloads and records, and the index of the next record."""
         self.held_count = self._number("SELECT count(*) FROM payload")
         self.record_count = self._number(
             "SELECT total(abs(record_count)) FROM batch WHERE typeof(record_count) = 'integer'"
@@ -60,7 +60,7 @@ class Tables:
         """Return the payload at a position.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the file has none.
             ValueError: it does not match its checksum.
         """
         query = "SELECT body, checksum FROM payload WHERE position = ?"
@@ -73,7 +73,7 @@ class Tables:
         return bytes(body)
 
     def replace(self, kept: Sequence[Record]) -> None:
-        """Put a snapshot in the place of all batches."""
+        """Replace all batches by a snapshot."""
         execute = self.connection.execute
         encoded = self.codec.encode(kept)
         execute("CREATE TEMPORARY TABLE kept (position INTEGER PRIMARY KEY)")
@@ -102,7 +102,7 @@ class Tables:
                 self._report(number, start, end - start, DamageKind.UNREADABLE, what)
 
     def ended_positions(self) -> frozenset[int]:
-        """Return the positions that some record ends: their payload is gone by right."""
+        """Return the positions that some record ends, whose payloads are rightly absent."""
         found = Positions()
         for number, _, body in self.connection.execute(BATCHES, (0,)):
             bodies = scan(body, batch_marks(self.stream, number)).bodies if isinstance(body, bytes) else ()
@@ -112,18 +112,18 @@ class Tables:
         return frozenset(found.ended)
 
     def insert_payloads(self, positions: Sequence[int], data: Sequence[bytes]) -> None:
-        """Keep payloads."""
+        """Insert payloads."""
         if positions:
             rows = zip(positions, payload_checksums(self.stream, positions, data), data, strict=True)
             self.connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", rows)
 
     def insert_batch(self, number: int, record_count: int, encoded: Encoded) -> None:
-        """Keep a batch of records, without payloads."""
+        """Insert a batch of records, without payloads."""
         body = frame(encoded.bodies, batch_marks(self.stream, number))
         self.connection.execute("INSERT INTO batch VALUES (?, ?, ?)", (number, record_count, body))
 
     def delete_payloads(self, positions: Sequence[int]) -> int:
-        """Return how many of them were there."""
+        """Delete the payloads at these positions; return the number deleted."""
         if not positions:
             return 0
         delete = "DELETE FROM payload WHERE position = ?"
@@ -131,5 +131,5 @@ class Tables:
 
 
 def end_of(number: int, count: object) -> int:
-    """Return the index behind the records of a row."""
+    """Return the index after the last record of a row."""
     return number + (max(count, 1) if isinstance(count, int) else 1)

@@ -1,4 +1,4 @@
-"""`<trace_file>`: the statements that a store ran, without the data in them [QS Table 3.9]."""
+"""`<trace_file>`: a log of the statements that a store ran, without the data in them [QS Table 3.9]."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
 
 
 class StatementTrace:
-    """Appends one line a statement to a file that only its owner may read.
+    """A trace file, one line a statement, that only its owner may read.
 
-    Samples pass through the statements as literals: each is replaced by its size in bytes.
+    Statements contain samples as literals: each is replaced by its size in bytes.
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
@@ -27,16 +27,16 @@ class StatementTrace:
         self._file = os.fdopen(open_private(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8")
 
     def write(self, statement: str) -> None:
-        """Trace one statement."""
+        """Append one statement."""
         self._file.write(redact(statement) + "\n")
         self._file.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def redact(statement: str) -> str:
-    """Return the statement on one line, its literals of octets and text replaced by their size."""
+    """Return the statement on one line, with each literal of octets or text replaced by its size."""
     shown = _BLOB.sub(lambda match: f"<{len(match[1]) // 2} octets>", statement)
     return " ".join(_TEXT.sub(lambda match: f"<{len(match[0]) - 2} characters>", shown).split())

@@ -1,6 +1,7 @@
-"""Database files of qsctl 0.1 made files of this format, once.
+"""The upgrade of database files of qsctl 0.1 to the current format.
 
-Decides: that a damaged file is kept beside the new one. Until the last statement the file is what it was.
+Decides: that a damaged file is kept beside the new one. The upgrade is one transaction: before its end the file is
+unchanged.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def upgrade(
     stream: int,
     refuse: Callable[[Sequence[DamageReport]], None],
 ) -> list[DamageReport]:
-    """Make a file of version 0.1 one of this format: all its rows, or none; returns what was found damaged.
+    """Upgrade a file of version 0.1 to the current format, all rows or none; return the damage found.
 
-    `refuse` is called with that before anything is changed, and may raise.
+    `refuse` is called with the damage before the file changes, and may raise an error.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses.
@@ -53,10 +54,9 @@ def upgrade(
 
 
 def _upgrade(connection: sqlite3.Connection, stream: int) -> list[str]:
-    """Make the rows of a file of version 0.1 those of this format.
+    """Rewrite the rows of a file of version 0.1 in the current format; return the damage found.
 
-    Its batches, which were numbered one by one, become a snapshot. What was damaged stays so, and no checksum fits it:
-    returns what was found.
+    Its batches, which were numbered one by one, become a snapshot. Damaged payloads get a checksum that does not match.
     """
     damage: list[str] = []
     bodies: list[bytes] = []
@@ -82,7 +82,7 @@ def _upgrade(connection: sqlite3.Connection, stream: int) -> list[str]:
 
 
 def _upgrade_payloads(connection: sqlite3.Connection, stream: int) -> list[str]:
-    """Give the payloads of a file of version 0.1 the checksums of this format."""
+    """Replace the checksums of a version 0.1 file's payloads by those of the current format."""
     damaged_count = 0
     payloads: list[tuple[int, int]] = []
     for position, body, checksum in connection.execute("SELECT position, body, checksum FROM payload"):

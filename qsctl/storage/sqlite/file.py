@@ -1,4 +1,4 @@
-"""A database file as such: its settings at every open, its tables, whether it is sound [QS Table 3.9]."""
+"""A database file: its settings at each opening, the creation of its tables, and its integrity [QS Table 3.9]."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
 
 
 def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | None = None) -> sqlite3.Connection:
-    """Return a connection with the configured settings, none of which but `<vacuum>` the file itself remembers.
+    """Return a connection with the configured settings; the file itself remembers only `<vacuum>`.
 
     Raises:
         sqlite3.Error: the file is not a database, is locked, or the disk refuses.
@@ -81,7 +81,7 @@ def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | No
 
 
 def create_tables(connection: sqlite3.Connection, stream: int) -> None:
-    """Create our tables in a new file, in one transaction; it records its owner, see `sqlite_rows.stream_of`.
+    """Create the tables in a new file, in one transaction, and record its owner, see `sqlite_rows.stream_of`.
 
     Raises:
         sqlite3.Error: the disk refuses.
@@ -94,18 +94,18 @@ def create_tables(connection: sqlite3.Connection, stream: int) -> None:
 
 
 def claim(connection: sqlite3.Connection, stream: int) -> None:
-    """Note in a file its format and whose it is, within a transaction of the caller's."""
+    """Record the format and the owner in a file, within a transaction of the caller's."""
     connection.execute(f"PRAGMA application_id = {_signed(stream)}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def note_moves(connection: sqlite3.Connection, *, has_moves: bool) -> None:
-    """Note in a file whether it has moves, within a transaction of the caller's."""
+    """Record in a file whether it has moves, within a transaction of the caller's."""
     connection.execute(f"PRAGMA user_version = {WITH_MOVES if has_moves else FORMAT_VERSION}")
 
 
 def is_foreign(path: Path, stream: int) -> bool:
-    """Return whether a sound file records another store as its owner.
+    """Return whether an intact file records another store as its owner.
 
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
@@ -116,7 +116,7 @@ def is_foreign(path: Path, stream: int) -> bool:
 
 
 def set_aside_foreign(path: Path) -> DamageReport:
-    """Move away a file that is another store's, with what the database keeps beside it.
+    """Rename a file of another store, together with the database's side files.
 
     Raises:
         OSError: the disk refuses.
@@ -131,13 +131,13 @@ def set_aside_foreign(path: Path) -> DamageReport:
 
 
 def foreign(path: Path) -> DamageReport:
-    """Return the report of a file that is another store's."""
+    """Return the report of a file of another store."""
     what = "the file is of another store: it was renamed, or exchanged with another one"
     return DamageReport(path, 0, 0, DamageKind.FOREIGN, what)
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether every page of the file is where it should be. Completes or undoes what a crash cut short.
+    """Check the integrity of the file, after completing or undoing what a crash interrupted.
 
     Raises:
         OSError, sqlite3.Error: the file is locked, or the disk refuses.
@@ -166,9 +166,9 @@ def is_sound(path: Path) -> bool:
 
 
 def is_damaged(path: Path) -> bool:
-    """Return whether a file is not sound, and it is not the disk that fails to read it.
+    """Return whether a file is not sound, for another reason than a failure of the disk to read it.
 
-    The library reports pages that the disk does not read, EIO, like pages that are damaged.
+    SQLite reports pages that the disk fails to read (EIO) like damaged pages.
 
     Raises:
         OSError, sqlite3.Error: the file is locked, or the disk refuses.
@@ -183,7 +183,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def format_of(path: Path) -> int:
-    """Return the format of a sound file; 0 where nothing was written yet.
+    """Return the format version of an intact file; 0 where nothing was written yet.
 
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
@@ -193,7 +193,7 @@ def format_of(path: Path) -> int:
 
 
 def begun_and_unfinished(path: Path) -> list[DamageReport]:
-    """Return the damage of an empty file: what a crash leaves while a store is made, or what damage leaves."""
+    """Return the report of an empty file, which a crash during the store's creation leaves, or damage."""
     if path.is_file() and not path.is_symlink() and path.stat().st_size == 0:
         return [DamageReport(path, 0, 0, DamageKind.TORN_TAIL, "the file is empty: begun and never finished")]
     return []
@@ -202,7 +202,7 @@ def begun_and_unfinished(path: Path) -> list[DamageReport]:
 def copy_anew(
     connection: sqlite3.Connection, path: Path, settings: FilesystemSettings, trace: StatementTrace | None
 ) -> sqlite3.Connection:
-    """Put a copy of a database, which is on the disk as a whole, in its place; returns the connection to that.
+    """Replace a database by a copy that is fully synced; return the connection to the copy.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses; the file is as before, and `connection` may be closed.
@@ -232,12 +232,12 @@ def _application_id(connection: sqlite3.Connection) -> int:
 
 
 def _signed(stream: int) -> int:
-    """As the database keeps it: 32 bits with a sign."""
+    """Return 32 bits as a signed integer, as the database stores them."""
     return stream - (stream >> 31 << 32)
 
 
 def copy_aside(connection: sqlite3.Connection, path: Path, damage: Sequence[DamageReport]) -> list[DamageReport]:
-    """Keep a copy of a file in which damage was found; give the reports with the copy's name.
+    """Copy a file in which damage was found; return the reports with the copy's name.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses.

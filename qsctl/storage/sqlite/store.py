@@ -1,15 +1,15 @@
 """The store of a queue without in-memory state, and of the service's state: a database file [QS 2.14].
 
 Decides: the content of one transaction, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and `<trace_file>`
-[QS Table 3.9] are applied to the database. `sqlite_salvage` reads a damaged file, `sqlite_rows` a row.
+[QS Table 3.9] are applied to the database. `salvage` reads a damaged file, `rows` a row.
 
 Under journal mode WAL with synchronization NORMAL a commit is not synced: a power failure may lose the latest
-acknowledged records. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged
-then.
+acknowledged records. Journal modes MEMORY and OFF cannot undo a transaction that a crash interrupted: the file is
+damaged then.
 
-Beside the log and its checkpoints (`logged`), which read a payload from the disk as well, a database costs more, but in
-large groups. For a queue without in-memory state, journal mode DELETE, synchronization FULL and payloads of 256 octets,
-measured alternately in one process, CPU time and octets on the disk a sample are:
+Compared with the log and its checkpoints (`logged`), which can also read payloads from the disk, a database costs more,
+except in large groups. CPU time and octets written per sample, measured alternately in one process, for a queue without
+in-memory state, journal mode DELETE, synchronization FULL and payloads of 256 octets:
 
 =============  ==================  ===================  =======================  ====================
 group of       filled: database    filled: log          consumed: database       consumed: log
@@ -73,21 +73,22 @@ _UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQ
 
 
 class SqliteStorage(WritesThenSyncs):
-    """One database file: a row for each batch of records, a row for each payload that is held.
+    """The store in one database file: a row for each batch of records, a row for each held payload.
 
     One append is one transaction. One thread at a time may use it.
 
     Args:
         path: of the file.
-        settings: how it is written.
-        codec: that of the records.
+        settings: the configured journal mode, synchronization, vacuum and trace file.
+        codec: the codec of the records.
         known: its least extent, from the register.
         stream: the owner of the file, in 32 bits; None: derived from its name, see `sqlite_rows.stream_of`.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses.
         Refused: another program keeps the file locked.
     """
 
@@ -132,20 +133,18 @@ class SqliteStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be
-        there.
-        """
+        """Return the store's extent for the directory's register: less at the next opening means lost records."""
         return Extent("database", self.last_index)
 
     @property
     def last_index(self) -> int:
-        """That of the last record; the next one appended has the next index."""
+        """The index of the last record."""
         return self._tables.next_index - 1
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """Do the first half of `append`; return the second, or None where there is nothing left to do.
+        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed.
 
-        The database works and syncs in one go, without the interpreter.
+        The database writes and syncs in one call, so no sync is ever pending.
         """
         return partial(self._store, records) if records else None
 
@@ -163,9 +162,9 @@ class SqliteStorage(WritesThenSyncs):
         tables.held_count += len(encoded.positions) - gone_count
 
     def load(self) -> Iterator[Record]:
-        """Every whole record, in order, less what `compact` dropped.
+        """Yield every intact record in order, except those that `compact` dropped.
 
-                Records about a sample that damage took away are left out.
+        Records about a sample that is lost through damage are left out.
 
         Raises:
             Damaged: the file became unreadable since it was opened.
@@ -179,7 +178,7 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for queues that keep it on disk only.
+        """Return the payload at a position, for a queue that keeps payloads on disk only.
 
         Raises:
             KeyError: no such sample is held.
@@ -196,14 +195,14 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def worth_compacting(self) -> bool:
-        """Return whether records that no longer matter take more room than those that do."""
+        """Return whether obsolete records use more space than needed ones."""
         live_count = 2 * self._tables.held_count + self._kept_count
         return self._tables.record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records by the snapshot `keep`, atomically.
+        """Replace all records by the snapshot `keep`, atomically.
 
-        One transaction: whatever becomes of it, the old or the new content loads.
+        It is one transaction: after a crash either the old or the new content loads.
         """
         self._refuse_after_failure()
         records = list(keep)
@@ -217,9 +216,9 @@ class SqliteStorage(WritesThenSyncs):
         self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+        """Compact as `compact` does, into new files: the last writes to the old ones may not have reached the disk.
 
-        The whole database is copied first: pages of it may be in memory only.
+        The whole database is copied first, because some of its pages may be in memory only.
         """
         try:
             self._use(copy_anew(self._connection, self.path, self.settings, self._trace))
@@ -230,18 +229,18 @@ class SqliteStorage(WritesThenSyncs):
         self.compact(keep)
 
     def abandon(self) -> None:
-        """Let go of the files as they are, after a write or a sync failed."""
+        """Close the files without a sync, after a write or a sync failed."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
     def destroy(self) -> None:
-        """Delete everything, the files too; closes the store."""
+        """Close the store and delete its files."""
         self.close()
         for suffix in ("", *SIDE_FILES):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, and let go of the files."""
+        """Sync as configured, and close the files."""
         try:
             self._connection.close()
         except FAILURES as error:
@@ -255,14 +254,14 @@ class SqliteStorage(WritesThenSyncs):
         self._tables = Tables(connection, self._stream, self._codec, self._report_row)
 
     def _compare(self, known: Extent | None) -> None:
-        """Return whether the file reaches as far as it did once."""
+        """Report records that are missing compared with the known extent."""
         if known is not None and known.kind == "database" and self.last_index < known.index:
             missing = known.index - self.last_index
             what = f"the file was replaced by an older one, or deleted: {missing} records are missing"
             self._report(DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what))
 
     def _open(self) -> sqlite3.Connection:
-        """Return a connection to a sound file; a damaged one is replaced by what can be read of it."""
+        """Return a connection to a sound file; a damaged one is replaced by one with its readable rows."""
         if self.path.stat().st_size and is_damaged(self.path):
             what = "the database file is damaged, or it is none"
             self._refuse_loss([DamageReport(self.path, 0, self.path.stat().st_size, DamageKind.CHECKSUM, what)])
@@ -295,7 +294,7 @@ class SqliteStorage(WritesThenSyncs):
         return connection
 
     def _refuse_missing(self, known: Extent | None) -> None:
-        """Leave the place of a file empty that had records."""
+        """Refuse to continue with a missing or emptied file that is known to have had records."""
         if known is None or known.kind != "database" or not known.index:
             return
         if not self.path.exists() or self.damage:
@@ -347,7 +346,7 @@ class SqliteStorage(WritesThenSyncs):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing.
+        """Run the block in a transaction, which is committed whole or not at all.
 
         Raises:
             Damaged: the disk refused; nothing of the transaction is kept.
@@ -366,18 +365,18 @@ class SqliteStorage(WritesThenSyncs):
             raise self._refusal(error) from error
 
     def _report_unfinished(self) -> None:
-        """Report a file without tables: a crash while it was made, or damage that leaves no trace of them."""
+        """Report a file without tables: a crash interrupted its creation, or damage erased them."""
         size_bytes = self.path.stat().st_size
         what = "the file has no tables: begun and never finished"
         self._report(DamageReport(self.path, 0, size_bytes, DamageKind.TORN_TAIL, what))
 
     def _report_missing(self, first: int, following: int) -> None:
-        """Report records that were stored and are not there."""
+        """Report records that were stored and are missing."""
         what = f"{following - first} records from index {first} are missing"
         self._report(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
 
     def _report_stray(self, held: set[int]) -> None:
-        """Report payloads whose metadata is not there."""
+        """Report payloads whose metadata is missing."""
         stray = [at for (at,) in self._connection.execute("SELECT position FROM payload") if at not in held]
         if stray:
             what = f"the metadata of {len(stray)} samples is gone; the samples are left out"

@@ -1,7 +1,8 @@
-"""The files of a stream's own: an append-only log of metadata, another of payloads [QS 2.14.2].
+"""The checkpoint files of a stream: an append-only log of metadata, and another of payloads [QS 2.14.2].
 
-Decides: which bytes go to which log, where a payload is found again, and which files are dead. `logged` writes them
-behind, as checkpoints of the write-ahead log; those of qsctl 0.1, which had no other log, were a whole store.
+Decides: which bytes are written to which log, where a payload is found again, and which files are not needed any more.
+`logged` copies records from the write-ahead log to them; in qsctl 0.1, which had no write-ahead log, they were the
+store.
 """
 
 from __future__ import annotations
@@ -34,26 +35,27 @@ more.
 
 
 class Checkpoints:
-    """Records of one stream in `<stem>_m<index>.db`, their payloads in `<stem>_d<index>.db`.
+    """Records of one stream in `<stem>_m<index>.db`, and their payloads in `<stem>_d<index>.db`.
 
-    A data file is deleted once every position in it has ended; metadata is reclaimed by a compaction. One thread at a
+    A data file is deleted once every position in it has ended; a compaction reclaims metadata. One thread at a
     time may use it.
 
     Args:
         stem: beginning of the files' names.
-        settings: how they are written.
-        codec: that of the records.
-        known: how far they reached at least when that was last noted, where `until` is None.
-        until: how far they were finished; the rest is cut. None: as far as they are whole.
-        ended: positions that ended since, whose records may be absent.
-        commit: makes their extent durable; superseded files are deleted afterwards.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
-        disk: where the files are.
+        settings: the configured synchronization and file size.
+        codec: the codec of the records.
+        known: their last recorded extent, which they must still reach, if `until` is None.
+        until: the extent that the log committed; the rest is cut. None: all that is intact.
+        ended: positions that ended since, whose payloads may be absent.
+        commit: records their extent durably after a compaction; superseded files are deleted afterwards.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
+        disk: the files' file system.
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
         Refused: a file has a form that only another version reads.
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses.
     """
 
     def __init__(
@@ -129,15 +131,15 @@ class Checkpoints:
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be there.
+        """Return the store's extent for the directory's register: less at the next opening means lost records.
 
-        The last file of metadata, for a payload without it counts for nothing.
+        It is that of the metadata, since a payload without metadata is ignored.
         """
         index = self._metadata.last_index
         return Extent("segments", index, self._metadata.sizes.get(index, 0))
 
     def put(self, encoded: Encoded) -> None:
-        """Append records; one that carries a payload has none here where its position is not among the encoded ones.
+        """Append records; a payload is absent where its position is not among the encoded ones.
 
         Raises:
             Damaged: the disk refuses; nothing of them will be loaded.
@@ -169,7 +171,7 @@ class Checkpoints:
         self._data.locate(index, offset, encoded)
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Pass records that were stored, here or elsewhere, to a compaction in progress.
+        """Pass records stored since its start, here or in the log, to a compaction in progress.
 
         Raises:
             Damaged: the disk refuses.
@@ -191,10 +193,10 @@ class Checkpoints:
             self._compaction = None
 
     def sync(self) -> None:
-        """Reach the disk.
+        """Sync the metadata and the payloads.
 
         Raises:
-            Damaged: the disk refuses; what was written may or may not be there.
+            Damaged: the disk refuses; it is unknown whether the writes are durable.
         """
         try:
             self._data.log.sync(critical=True)
@@ -204,9 +206,9 @@ class Checkpoints:
             raise self._refusal(error) from error
 
     def load(self, known: set[int] | None = None) -> Iterator[Record]:
-        """Return every whole record, in order, with its payload; those about a payload that damage took are left out.
+        """Yield every intact record in order, with its payload; records of lost payloads are left out.
 
-        One pass; a file of payloads is read at a time. The positions that begin are added to `known`.
+        It is one pass, which reads one file of payloads at a time. The positions that begin are added to `known`.
         """
         carrier, position_of = self._codec.carrier, self._codec.position_of
         location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
@@ -236,7 +238,7 @@ class Checkpoints:
                 yield record
 
     def _metadata_records(self) -> Iterator[Sequence[Record]]:
-        """Return the records in the files of metadata, a file at a time."""
+        """Yield the records in the files of metadata, a file at a time."""
         log, codec = self._metadata, self._codec
         for index in list(log.sizes):
             buffer = read_whole(log.path(index), log.disk)[
@@ -258,10 +260,10 @@ class Checkpoints:
                         self._report_unreadable(index, start, end, error)
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for queues that keep it on disk only.
+        """Return the payload at a position, for a queue that keeps payloads on disk only.
 
         Raises:
-            KeyError: there is none at this position.
+            KeyError: these files have none at this position.
             Damaged: its bytes do not match their checksum.
         """
         try:
@@ -270,11 +272,9 @@ class Checkpoints:
             raise self._refusal(error) from error
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Do what `compact` does, a part between two yields, while records go on coming.
+        """Compact as `compact` does, one step between two yields, while the caller appends records between the steps.
 
-                First the metadata is rewritten, then one data file at a time.
-
-        Data files are rewritten of which more than half is dead.
+        The metadata is rewritten first, then the data files that are more than half obsolete, one at a time.
         """
         self._refuse_after_failure()
         self._abandon_compaction()
@@ -301,7 +301,7 @@ class Checkpoints:
         self._data.stray_files.clear()
 
     def _goes_over_to(self, compaction: Compaction) -> bool:
-        """Write the next part of what is kept; with the last one, let it supersede what there is."""
+        """Write the next kept records; after the last ones, replace the old metadata. Return whether that is done."""
         records, carrier, held = compaction.take(), self._codec.carrier, self.held
         fresh = [each for each in records if type(each) is carrier and each.position not in held]
         if fresh:
@@ -320,29 +320,29 @@ class Checkpoints:
         return True
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+        """Compact as `compact` does, into new files: the last writes to the old ones may not have reached the disk.
 
-        Only the newest file of payloads can hold what was not synced.
+        Only the newest file of payloads can have octets that were not synced.
         """
         self._data.stray_files |= {self._data.log.last_index} - {-1}
         for _ in self.compact_in_shares(Whole(keep)):
             pass
 
     def abandon(self) -> None:
-        """Let go of the files as they are, after a write or a sync failed."""
+        """Close the files without a sync, after a write or a sync failed."""
         self._abandon_compaction()
         for log in (self._data.log, self._metadata):
             log.abandon()
 
     def destroy(self) -> None:
-        """Delete everything, the files too; closes the store."""
+        """Close the store and delete its files."""
         self._abandon_compaction()
         self._metadata.destroy()
         self._data.log.destroy()
         self._data.locations.clear()
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, and let go of the files."""
+        """Sync as configured, and close the files."""
         self._abandon_compaction()
         try:
             self._data.log.close()
@@ -394,7 +394,7 @@ class Checkpoints:
             self._more_damage.append(DamageReport(path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
 
     def _report_unfinished(self, positions: Sequence[int]) -> None:
-        """Report payloads that were written last and whose metadata was not: a crash came between, or cut it off."""
+        """Report payloads written last whose metadata is missing, because a crash came between the writes."""
         if positions:
             what = f"{len(positions)} samples were begun and not finished: their metadata is not there"
             path = self._metadata.path(max(self._metadata.last_index, 0))
@@ -408,11 +408,13 @@ class Checkpoints:
             self._metadata.damaged_indexes.add(index)
 
     def forget(self, positions: Iterable[int]) -> None:
-        """Drop the positions that ended according to another file."""
+        """Drop the payloads of positions that ended according to the log."""
         self._dead += self._data.forget(positions)
 
     def drop_dead(self) -> None:
-        """Delete the data files in which nothing is held; that must be durable, and is made so under NORMAL."""
+        """Delete the data files without held payloads; the ends of these must be durable, so under NORMAL they are
+        synced first.
+        """
         if self._dead:
             dead, self._dead = [each for each in self._dead if each in self._data.log.sizes], []
             if self._data.log.synchronization is Synchronization.NORMAL:

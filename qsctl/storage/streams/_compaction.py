@@ -1,8 +1,9 @@
-"""The compaction of a store's metadata while records are appended [QS 2.14.2].
+"""The compaction of a stream's metadata while records are appended [QS 2.14.2].
 
 Decides: which of the records appended meanwhile are written to the new metadata. The kept records are read in the order
-of positions. A record about a position that was read follows behind it; one about a position that was not is left out,
-for it will be in a later part. So the new metadata ends equal to the old, and no append waits.
+of positions. A record about a position that was already read is written after it; one about a later position is left
+out, for a later part will include its effect. So new and old metadata have the same effect in the end, and no append
+waits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ POSITIONS_AT_ONCE: Final = 500
 
 
 class Whole:
-    """Everything at once."""
+    """All kept records as a single part."""
 
     taken_to = INFINITE_NS
 
@@ -32,18 +33,18 @@ class Whole:
         self.is_over = False
 
     def take(self, _count: int) -> Sequence[Record]:
-        """All of it."""
+        """Return all records."""
         self.is_over = True
         return list(self._records)
 
 
 class Compaction:
-    """One in progress.
+    """One compaction in progress.
 
     Args:
-        base: what the new metadata is written to.
-        kept: what goes there.
-        codec: that of the records.
+        base: the new metadata file.
+        kept: the records to keep.
+        codec: the codec of the records.
     """
 
     def __init__(self, base: Replacement, kept: Shares, codec: RecordCodec) -> None:
@@ -57,11 +58,11 @@ class Compaction:
 
     @property
     def is_over(self) -> bool:
-        """Return whether everything is there; it must be used before another record comes."""
+        """Return whether all kept records are written; the base must replace the old files before the next append."""
         return self._kept.is_over
 
     def take(self) -> Sequence[Record]:
-        """Write the next part, and return it.
+        """Write the next part of the kept records, and return it.
 
         Raises:
             OSError: the disk refuses.
@@ -75,7 +76,7 @@ class Compaction:
         return records
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Write what of these records, which were stored meanwhile, is about positions that were read.
+        """Write those of the newly stored records that are about positions already read.
 
         Raises:
             OSError: the disk refuses.

@@ -1,7 +1,7 @@
-"""The payloads of a stream's own files: where each payload is, and which files are dead [QS 2.14.2].
+"""The payload files of a stream: the place of each payload, and which files are obsolete [QS 2.14.2].
 
-Decides: when a data file goes, and which are worth writing anew. A file goes once every sample in it was removed; one
-of which more than half is dead is replaced by what is left.
+Decides: when a data file is deleted, and which are worth rewriting. A file is deleted once every sample in it was
+removed; one that is more than half obsolete is replaced by a file of the remaining samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OVERHEAD_BYTES: Final = FRAME_HEADER.size + POSITION.size
 
 
 class DataFiles:
-    """The payloads in a log. What reaches the disk when is its owner's business."""
+    """The index of the payloads in a log of data files; its owner decides when to sync."""
 
     def __init__(self, log: SegmentLog) -> None:
         self.log = log
@@ -37,14 +37,14 @@ class DataFiles:
         """Samples written, by file."""
 
     def add_file(self, index: int, locations: dict[int, int], frame_count: int) -> None:
-        """Note what a file that was there has: the location of each position's frame."""
+        """Register an existing file by the location of each position's frame."""
         self._frame_counts[index] = frame_count
         self._leave_former_files(locations.keys())
         self._live_counts[index] = len(locations)
         self.locations.update(locations)
 
     def write(self, encoded: Encoded) -> tuple[int, int]:
-        """Append the payloads of a batch; returns the file and the offset. Call `locate` once the batch is whole.
+        """Append the payloads of a batch; return file and offset. Call `locate` once the metadata is written.
 
         Raises:
             OSError: the disk refuses; the file is as before.
@@ -57,7 +57,7 @@ class DataFiles:
         return batch.file_index, batch.offset
 
     def locate(self, index: int, offset: int, encoded: Encoded) -> None:
-        """Hold the samples of a batch that was written there."""
+        """Register the payloads of a batch that was written at this place as held."""
         if encoded.positions:
             self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
             self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
@@ -67,7 +67,7 @@ class DataFiles:
         self.locations.update(zip(encoded.positions, starts, strict=False))
 
     def forget(self, positions: Iterable[int]) -> list[int]:
-        """Hold samples no more; give the files in which nothing is held now."""
+        """Drop payloads from the index; return the files that have no held payload any more."""
         locations = map(self.locations.pop, positions, repeat(None))
         gone = Counter(location >> OFFSET_BITS for location in locations if location is not None)
         for index, count in gone.items():
@@ -75,32 +75,32 @@ class DataFiles:
         return [index for index in gone if not self._live_counts[index] and index != self.log.last_index]
 
     def drop(self, indexes: Sequence[int]) -> None:
-        """Give files up."""
+        """Delete files."""
         self.log.drop(indexes)
         for index in indexes:
             self._live_counts.pop(index, None)
             self._frame_counts.pop(index, None)
 
     def drop_empty(self) -> None:
-        """Give up every file in which nothing is held, but the one that is written to."""
+        """Delete every file without held payloads, except the newest."""
         last = self.log.last_index
         self.drop([index for index, count in self._live_counts.items() if not count and index != last])
 
     def file_of(self, position: int) -> int:
-        """Return the file that has a held sample."""
+        """Return the index of the file with a held sample's payload."""
         return self.locations[position] >> OFFSET_BITS
 
     def is_held_in(self, index: int, position: int) -> bool:
-        """Return whether a sample is held, and its payload is in this file."""
+        """Return whether a sample is held and its payload is in this file."""
         location = self.locations.get(position)
         return location is not None and location >> OFFSET_BITS == index
 
     def is_newest(self, index: int) -> bool:
-        """Return whether it is the file that stays, whatever is held in it."""
+        """Return whether the file is the newest, which is never deleted."""
         return index == self.log.last_index
 
     def place(self, location: int) -> tuple[int, int]:
-        """File index and offset of a location."""
+        """Split a location into file index and offset."""
         return location >> OFFSET_BITS, location & OFFSET_MASK
 
     def payload(self, position: int) -> bytes:
@@ -121,7 +121,7 @@ class DataFiles:
         return body[POSITION.size :]
 
     def sparse(self) -> set[int]:
-        """Return the files that are worth writing anew; the one that is written to is not."""
+        """Return the files worth rewriting: damaged or more than half obsolete, and not open for writing."""
         if self.stray_files:
             self.log.seal()
         written, damaged = self.log.written_index, self.log.damaged_indexes | self.stray_files
@@ -132,7 +132,7 @@ class DataFiles:
         }
 
     def held_in(self, indexes: set[int]) -> dict[int, list[int]]:
-        """Return the samples held in each of some files."""
+        """Return the positions of the samples held in each of some files."""
         inside: dict[int, list[int]] = {index: [] for index in indexes}
         for position, location in self.locations.items() if indexes else ():
             if location >> OFFSET_BITS in indexes:
@@ -140,7 +140,7 @@ class DataFiles:
         return inside
 
     def rewrite(self, index: int, positions: Sequence[int]) -> None:
-        """Replace a file by one that has only these samples, which are all that it holds.
+        """Replace a file by one with only these samples, which must be all that it holds.
 
         Raises:
             Damaged: the bytes of one do not match their checksum.
@@ -153,6 +153,6 @@ class DataFiles:
         self.stray_files.discard(index)
 
     def _leave_former_files(self, positions: Iterable[int]) -> None:
-        """Take samples that are held already out of the files that they were in."""
+        """Subtract positions that are held already from the counts of their former files."""
         for position in self.locations.keys() & positions:
             self._live_counts[self.file_of(position)] -= 1

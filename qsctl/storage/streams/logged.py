@@ -1,7 +1,7 @@
 """A stream of the write-ahead log, with files of its own: the store of a queue with in-memory state [QS 2.14.2].
 
-Decides: what of the stream goes from the log to its own files, the checkpoints, and what is read from where. State is
-the checkpoints, and behind them the records of the log whose index is higher than what they cover.
+Decides: which records are copied from the log to the stream's own files, the checkpoints, and from where each record is
+read. The state is that of the checkpoints, followed by the records of the log that have higher indexes.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ _AT_ONCE: Final = 500
 
 
 class LoggedStorage(WritesThenSyncs):
-    """One stream of records: those that are new in a log that it shares, those that stay in `<stem>_…` files.
+    """One stream of records: new ones in a log shared with other streams, lasting ones in files `<stem>_…` of its own.
 
     Args:
         stem: beginning of the names of its own files, in the directory of the log.
-        settings: how they are written.
-        log: shared with others; outlives this.
-        codec: that of the records.
-        known: how far its own files reached at least, where the log does not record it.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        settings: the configured synchronization and file size.
+        log: the shared log, which the caller closes after this store.
+        codec: the codec of the records.
+        known: the least extent of its own files, where the log does not record it.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses.
     """
 
     def __init__(
@@ -88,29 +89,29 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """Return how far it reaches, for the register of the directory: when it is opened again, no less may be there.
+        """Return the store's extent for the directory's register: less at the next opening means lost records.
 
-        Of its own files; the log has another.
+        It is that of its own files; the log's is separate.
         """
         return self.in_log.entry.extent or self._own.extent
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """Do the first half of `append`; return the second, or None where there is nothing left to do."""
+        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed."""
         return write_group(self.log, [(self, records)]) if records else None
 
     def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write what may wait for the sync of the next batch, or for `sync`: no message rests on it."""
+        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable."""
         self.write(records)
         return None
 
     def sync(self) -> None:
-        """Make as durable as configured what was written deferred."""
+        """Make the records of `write_deferred` as durable as configured."""
         self.log.sync()
 
     def load(self) -> Iterator[Record]:
-        """Every whole record, in order, less what `compact` dropped.
+        """Yield every intact record in order, except those that `compact` dropped.
 
-        Records about positions that are not there are left out.
+        Records about positions that are missing are left out.
         """
         known: set[int] = set()
         in_log, carrier, position_of = self.in_log, self.codec.carrier, self.codec.position_of
@@ -128,7 +129,7 @@ class LoggedStorage(WritesThenSyncs):
         return position in self.in_log.usage.locations
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for queues that keep it on disk only.
+        """Return the payload at a position, for a queue that keeps payloads on disk only.
 
         Raises:
             KeyError: there is none, or the position ended.
@@ -150,9 +151,9 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.payload(position)
 
     def worth_compacting(self) -> bool:
-        """Return whether records that no longer matter take more room than those that do.
+        """Return whether obsolete records use more space than needed ones.
 
-        What is dead in the log counts, too: it goes with its file.
+        Obsolete records in the log count, too: they are deleted with its files.
         """
         usage, own = self.in_log.usage, self._own
         live_count = len(usage.locations) + len(own.held) - len(self.in_log.ended) + own.kept_count
@@ -160,32 +161,32 @@ class LoggedStorage(WritesThenSyncs):
 
     @property
     def is_compacting(self) -> bool:
-        """Return whether a compaction is in progress, which checkpoints wait for."""
+        """Return whether a compaction is in progress; checkpoints wait for it."""
         return self._own.is_compacting
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace the records by the snapshot `keep`, atomically."""
+        """Replace all records by the snapshot `keep`, atomically."""
         for _ in self.compact_in_shares(Whole(keep)):
             pass
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Do what `compact` does, a part between two yields, while records go on coming.
+        """Compact as `compact` does, one step between two yields, while the caller appends records between the steps.
 
-        What is kept goes to its own files; of the log nothing before is needed.
+        The kept records are written to its own files; older ones in the log are not needed afterwards.
         """
         return self._own.compact_in_shares(WithPayloads(kept, self))
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """Do what `compact` does, into files that are new: what was written last may not have reached the disk."""
+        """Compact as `compact` does, into new files: the last writes to the old ones may not have reached the disk."""
         self._own.renew(with_payloads(keep, self))
 
     def checkpoint(self, file: int) -> Iterator[None]:
-        """Write to its own files what of the log up to the end of this file is needed, a part between two yields.
+        """Copy the needed records of the log, up to the end of `file`, to its own files, one step between two yields.
 
-        Not while a compaction is in progress, which does the same and more. Call `checkpointed` once the last is over.
+        Not allowed during a compaction, which copies more. Call `checkpointed` after the last step.
 
         Raises:
-            Damaged: the disk refuses; it can be tried again.
+            Damaged: the disk refuses; the call can be repeated.
         """
         usage = self.in_log.usage
         covered = {each for each in usage.files if each <= file}
@@ -202,15 +203,15 @@ class LoggedStorage(WritesThenSyncs):
         self._own.sync()
 
     def has_records_to(self, file: int) -> bool:
-        """Return whether the log has anything of the stream up to the end of this file."""
+        """Return whether the log has records of the stream up to the end of this file."""
         return any(each <= file for each in self.in_log.usage.files)
 
     def live_count_to(self, file: int) -> int:
-        """Return how many held positions have their payload in this file of the log, or in one before."""
+        """Return the number of held positions whose payload is in this file of the log or an earlier one."""
         return sum(usage.live_count for each, usage in self.in_log.usage.files.items() if each <= file)
 
     def checkpointed(self, file: int) -> None:
-        """Note that everything up to the end of this file is in its own files: the log records it with its next
+        """Register that its own files cover the log up to the end of this file; the log records it with its next
         commit.
         """
         files = self.in_log.usage.files
@@ -220,18 +221,18 @@ class LoggedStorage(WritesThenSyncs):
             self.log.change(replace(self.in_log.entry, checkpointed=upto, extent=self._own.extent))
 
     def drop_dead(self) -> None:
-        """Delete the files in which nothing is held any more, once the commit is durable."""
+        """Delete its data files without held payloads, once the log's commit is durable."""
         self._own.drop_dead()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, after a write or a sync failed. The log goes on."""
+        """Close its own files without a sync, after a write or a sync failed; the log stays open."""
         self._is_closed = True
         self._own.abandon()
 
     def destroy(self) -> None:
-        """Delete everything, the files too; closes the store.
+        """Close the store and delete its files.
 
-        The log forgets it first: what is in it is of no stream then.
+        The log drops the stream first, so that its records are ignored even if deleting the files fails.
         """
         self._is_closed = True
         with suppress(Damaged):  # it is forgotten with the next group that the disk takes
@@ -240,15 +241,15 @@ class LoggedStorage(WritesThenSyncs):
         self.in_log.usage.clear()
 
     def close(self) -> None:
-        """Make everything durable that is configured to be, and let go of the files.
+        """Sync as configured, and close the files.
 
-        The log is closed by whatever opened it.
+        The log stays open; the caller closes it.
         """
         self._is_closed = True
         self._own.close()
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Pass records that the log has now to a compaction in progress."""
+        """Pass records written to the log to a compaction in progress."""
         self._own.follow(records)
 
     @property
@@ -257,14 +258,14 @@ class LoggedStorage(WritesThenSyncs):
         return self._own.held
 
     def _commit_snapshot(self, extent: Extent) -> None:
-        """Keep the base of a compaction that is whole: only what comes later is needed of the log."""
+        """Commit a finished compaction: the log is needed for later records only."""
         self._moved_to = self.in_log.last_index
         self.log.commit([replace(self.in_log.entry, checkpointed=self._moved_to, extent=extent)])
         self._own.forget(self.in_log.ended)
         self.in_log.forget()
 
     def _move(self, bodies: Sequence[Body]) -> None:
-        """Write bodies to its own files; of positions that ended meanwhile without payload."""
+        """Copy bodies to its own files, without the payloads of positions that have ended meanwhile."""
         codec, in_log = self.codec, self.in_log
         in_log.replayed = None
         metadata: list[bytes] = []
@@ -300,7 +301,7 @@ class LoggedStorage(WritesThenSyncs):
 
 
 def write_group(log: WriteAheadLog, streams: Sequence[tuple[LoggedStorage, Sequence[Record]]]) -> Sync | None:
-    """Append records of several streams as one group; returns what is left to do until they are durable.
+    """Append records of several streams as one group; return the pending sync, or None where no sync is needed.
 
     Raises:
         Damaged: the disk refuses; nothing of them will be loaded.
