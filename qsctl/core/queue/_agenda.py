@@ -1,7 +1,7 @@
-"""The agenda: one heap of deadlines over every part of a service that has one.
+"""The agenda: one heap of the deadlines of all queues of a service.
 
-Decides: how a driver's single timer is found among thousands of queues without polling each. The woken part finds its
-due work: a queue checks its response time-outs, lifespans and waiting samples.
+Decides: which queues to wake, so that a driver needs a single timer and no poll of thousands of queues. A woken queue
+itself finds its due response time-outs, lifespans and waiting samples.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class Sleeper(Protocol):
-    """Something with deadlines. `wakes_at_ns` is the agenda's: no later than the earliest deadline."""
+    """A part with deadlines. Only the agenda changes `wakes_at_ns`, which is never later than the earliest deadline."""
 
     wakes_at_ns: Nanoseconds
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return the earliest deadline; None when there is none."""
+        """Return the earliest deadline; None: there is none."""
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do what is due at `now`."""
+        """Do the work that is due at `now`."""
 
 
 class Agenda:
-    """A heap with at most one valid entry a sleeper: the one whose time is the sleeper's `wakes_at_ns`.
+    """A heap with at most one valid entry per sleeper: the one whose time is the sleeper's `wakes_at_ns`.
 
-    Deadlines mostly go away (a sample is acknowledged in time), so an entry may be too early, never too late; a sleeper
-    found too early is asked again and moved on.
+    Most deadlines are cancelled, for example when a sample is acknowledged in time, so an entry may be too early but
+    never too late. A sleeper whose entry is too early is entered again with its present deadline.
     """
 
     __slots__ = ("_entries", "_serial")
@@ -38,18 +38,18 @@ class Agenda:
         self._serial = 0
 
     def wake(self, sleeper: Sleeper, at_ns: Nanoseconds) -> None:
-        """See to it that the sleeper is woken by `at_ns`."""
+        """Ensure that the sleeper is woken at `at_ns` or earlier."""
         if at_ns < sleeper.wakes_at_ns:
             sleeper.wakes_at_ns = at_ns
             self._serial += 1
             heappush(self._entries, (at_ns, self._serial, sleeper))
 
     def forget(self, sleeper: Sleeper) -> None:
-        """Never wake it again: its queue was deleted."""
+        """Stop waking a sleeper whose queue was deleted."""
         sleeper.wakes_at_ns = INFINITE_NS
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return the earliest deadline of all; None when there is no deadline."""
+        """Return the earliest deadline of all sleepers; None: there is none."""
         entries = self._entries
         while entries:
             at_ns, _, sleeper = entries[0]
@@ -63,10 +63,10 @@ class Agenda:
         return None
 
     def advance(self, now: Nanoseconds) -> None:
-        """Wake every part whose deadline has passed, in the order of deadlines, each once.
+        """Wake every sleeper whose deadline has passed, in the order of deadlines, each once.
 
-        A part with more work than one turn allows is due at once, and woken by the next call: others do not wait for
-        all of it.
+        A sleeper with more work than one turn allows reports a deadline that is due at once; the next call wakes it
+        again, so that others need not wait for all of its work.
         """
         if not self._entries or self._entries[0][0] > now:  # no entry is too late
             return

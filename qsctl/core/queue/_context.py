@@ -1,6 +1,6 @@
-"""The context that the parts of a queue share: its name, its samples, and the outbox of its steps.
+"""The state that the parts of a queue share: its name, settings, samples, and the outbox of its steps.
 
-Decides: nothing. Every part keeps the members that it uses often; those that change are read here.
+Decides: nothing. Parts keep references to members that never change, and read the others here.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NO_INSTANT: Final[Nanoseconds] = -1
 
 
 class QueueContext:
-    """A queue as its parts know it.
+    """The shared state of one queue's parts.
 
     Args:
         name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
-        label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
-        settings: what was configured.
-        outbox: where records, messages and events go.
-        sleeper: what the agenda wakes for the queue's deadlines.
+        label: `<topic>@<subscriber>`, by which a dead letter names the queue that it comes from.
+        settings: the configuration.
+        outbox: receives records, messages and events.
+        sleeper: woken by the agenda at the queue's deadlines.
         journaled: whether records are written.
         keeps_payloads: whether every payload stays in memory, whatever the settings.
-        stream: where its records go; None: to a stream of its own.
+        stream: receives the records; None: a stream of the queue's own.
     """
 
     __slots__ = (
@@ -84,19 +84,21 @@ class QueueContext:
         self.acknowledges = settings.app_ack_sample_to_producer
         self.on_disk_over_bytes = INFINITE_NS if keeps_payloads else on_disk_over_bytes(settings)
         self.passed = SamplesPassed(_NO_INSTANT, name)
-        """Counter of the usual steps, where they are counted: see `count_at`."""
+        """Counter of the usual steps at one instant, if they are counted, not reported one by one: see `count_at`."""
         self.refused_count = 0
-        """Messages without effect: the peers' mistakes."""
+        """Number of messages of clients that were ignored as invalid."""
         self._is_shut = self._refuses = self.is_limited = False
         self.is_suspended = False
-        """Whether it does nothing by itself either, such as to send: no record of it can be stored."""
+        """Whether the queue also sends nothing and performs no deadline, because its records cannot be stored."""
         self.goes_on_at_ns: Nanoseconds = INFINITE_NS
-        """When there is more to do than one turn allowed."""
+        """Instant at which the work that exceeded one turn continues; `INFINITE_NS`: there is none."""
         self.size_bytes_max = self.freely_accepted_size_bytes = -1
-        """No larger payload is accepted from outside, whatever the queue holds; one up to the second size is enqueued
-        without a judgement. See `find_bound`."""
+        """The largest payload accepted from outside at all, and the largest accepted without any rule, in octets.
+
+        -1 as the second: every sample is judged. See `find_bound`.
+        """
         self.accepts_nothing = False
-        """Whether nothing new is enqueued, unless its producer waits."""
+        """Whether no new sample is enqueued, except possibly one whose producer waits when the queue is full."""
         self.find_bound()
 
     @property
@@ -111,7 +113,7 @@ class QueueContext:
 
     @property
     def refuses(self) -> bool:
-        """Return whether it enqueues no new samples for now: they could not be stored."""
+        """Return whether the queue enqueues no new samples for now, because they could not be stored."""
         return self._refuses
 
     @refuses.setter
@@ -120,7 +122,7 @@ class QueueContext:
         self.find_bound()
 
     def find_bound(self) -> None:
-        """Find what is enqueued without a judgement: one comparison a sample, where each rule asked would be ten."""
+        """Recompute the payload size up to which samples are enqueued unjudged: one comparison replaces ten rules."""
         outbox = self.outbox
         self.size_bytes_max = min(self.settings.limits.sample_size_bytes_max, outbox.payload_size_bytes_max)
         self.accepts_nothing = self._refuses or self._is_shut or outbox.holds_back
@@ -128,19 +130,19 @@ class QueueContext:
         self.freely_accepted_size_bytes = -1 if is_judged else self.size_bytes_max
 
     def in_memory_bytes(self, size_bytes: int) -> int:
-        """Return what a payload of this size takes in memory."""
+        """Return the number of octets that a payload of this size occupies in memory: 0 if it is on disk only."""
         return size_bytes if size_bytes <= self.on_disk_over_bytes else 0
 
     def answer(self, identity: SampleIdentity, response: AckResponse) -> None:
-        """Acknowledge a sample to its producer, where this queue does."""
+        """Send a producer the answer for its sample, if this queue acknowledges samples."""
         if self.acknowledges:
             rests_on = self.stream.last_index
             self.outbox.messages.append(WriteAcknowledgment(self.name, identity, response, rests_on))
 
     def count_at(self, now: Nanoseconds) -> SamplesPassed:
-        """Return what counts the usual steps of this instant: the same one until it is read.
+        """Return the counter of the usual steps of this instant: one object until it is read.
 
-        On a hot path ask only where `passed.at_ns` is another instant.
+        On a hot path call it only if `passed.at_ns` is another instant.
         """
         if self.passed.at_ns != now:
             self.passed = SamplesPassed(now, self.name)
@@ -149,15 +151,15 @@ class QueueContext:
         return self.passed
 
     def end_count(self) -> None:
-        """Begin anew with the next step."""
+        """Detach the current counter, which is being read; the next step begins a new one."""
         self.passed = SamplesPassed(_NO_INSTANT, self.name)
 
     def bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
-        """Refuse a sample."""
+        """Refuse a sample: report the event and answer its producer."""
         self.outbox.events.append(SampleBounced(now, self.name, identity, reason))
         self.answer(identity, _REJECTED)
 
     def go_on_at_once(self, now: Nanoseconds) -> None:
-        """Note that there is more to do than one turn allows."""
+        """Schedule the rest of the work, which exceeds one turn, for the next turn."""
         self.goes_on_at_ns = now
         self.outbox.agenda.wake(self.sleeper, now)

@@ -1,7 +1,7 @@
 """The delivery of samples to consumers, and the effect of their answers [QS 2.5, 2.9 and 2.10, Table 2.1].
 
 Decides: the changes, records, messages and events of each step of a delivery: offered, sent, failed, handed back,
-acknowledged, perhaps late. `consumer` decides which consumer is next, `delivery_groups` the order of samples,
+acknowledged in time or late. `consumer` decides which consumer is next, `delivery_groups` the order of samples,
 `redelivery` when an answer is overdue.
 """
 
@@ -23,9 +23,9 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 LetIn: TypeAlias = Callable[[Nanoseconds], None]
-"""Holds those who wait outside the queue, while there is room: `Entry.let_in`."""
+"""Admit samples from the reader cache while there is room: `Entry.let_in`."""
 End: TypeAlias = Callable[[Nanoseconds, Sample, Cause, RemovalCause], None]
-"""Lets a sample leave for good: `Removal.end`."""
+"""Remove a sample from the queue for good: `Removal.end`."""
 
 _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
 _END: Final = int(SampleFlag.END_OF_QUEUE)
@@ -37,12 +37,12 @@ _DELIVERED: Final = RemovalCause.DELIVERED
 
 
 class Deliveries:
-    """The samples that wait for consumers, and those that consumers hold. `connect` it before the first step.
+    """The samples that wait for consumers, and those that consumers hold. Call `connect` before the first step.
 
     Args:
         context: the queue.
-        consumers: those who joined, by GUID; changed by `ConsumerMembership`.
-        reader_cache: the samples outside the queue: they are let in where others left.
+        consumers: the joined consumers, by GUID; changed by `ConsumerMembership`.
+        reader_cache: the samples outside the full queue; they are admitted as others leave.
         routes: whether the queue is the reply queue of another one [QS 2.11].
     """
 
@@ -78,21 +78,21 @@ class Deliveries:
         self._marks_last = context.settings.distribution.mark_last_undelivered_sample
         self._times_out = context.settings.redelivery.response_timeout_ns < INFINITE_NS
         self._deferred: dict[DeliveryGroup, None] = {}
-        """The groups in which more could be sent than one turn allowed."""
+        """The delivery groups with samples that could be sent but exceed this turn's quantum."""
         self._questions: dict[Guid, SampleIdentity] = {}
-        """The latest questions of consumers that are not answered yet: whether there are more samples for them."""
+        """The latest unanswered question of each consumer: whether there are more samples for it."""
         self.consumers = consumers
         self.groups = DeliveryGroups()
         self.groups.routes = routes
         self.redelivery = Redelivery(context.settings.redelivery)
 
     def connect(self, let_in: LetIn, end: End) -> None:
-        """Give it the ways into the queue and out of it."""
+        """Set the functions by which samples enter the queue and leave it."""
         self._let_in = let_in
         self._end = end
 
     def change(self) -> None:
-        """Obey the queue's settings as they are now, see `Redelivery.change`."""
+        """Apply the queue's changed settings to later deliveries and to those in progress, see `Redelivery.change`."""
         settings, redelivery = self._context.settings, self.redelivery
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
@@ -102,7 +102,7 @@ class Deliveries:
             self._outbox.agenda.wake(self._context.sleeper, deadline)
 
     def offer(self, now: Nanoseconds, sample: Sample) -> None:
-        """Let a sample that was just enqueued wait in its group; where none waits, send it at once."""
+        """Send a sample that was just enqueued, or let it wait behind others of its delivery group."""
         groups = self.groups
         group = groups.of_sample(sample) if groups.routes else groups.main
         if group.waiting_count or sample.expires_at_ns <= now:
@@ -116,11 +116,11 @@ class Deliveries:
     def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
         """Process a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
 
-        A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
-        consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)
-        a consumer is late: a late positive one still retires a sample that no other consumer has acknowledged, a late
-        negative one changes nothing; both are counted. One that is returned waits again as redelivered, no attempt
-        counted.
+        A positive acknowledgment retires the sample. A rejection is a failed delivery: the sample is sent to another
+        consumer, or is given up after `max_delivery_retries`. An answer after the end of the delivery (timed out,
+        rejected) is late, and counted as such: a late positive one still retires a sample that no other consumer has
+        acknowledged; a late rejection has no effect. A returned sample waits again, flagged as redelivered, without
+        counting an attempt.
 
         An acknowledgment may also be a question, see `QUESTION_NUMBER_MIN`.
 
@@ -160,7 +160,7 @@ class Deliveries:
             self.serve(now, group)
 
     def fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
-        """End a delivery that failed: the sample expires, goes back to the front of the queue, or is given up."""
+        """End a failed delivery: the sample expires, returns to the front of the queue, or is given up."""
         self._outbox.events.append(SampleReturned(now, self._name, sample.identity, sample.holder, reason))
         self.take_back(sample)
         note_failure(sample, reason)
@@ -173,7 +173,7 @@ class Deliveries:
             self._put_back(sample)
 
     def hand_back(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
-        """End a delivery that failed without being an attempt: the sample waits again."""
+        """End a delivery without counting it as an attempt: the sample waits again."""
         self._outbox.events.append(SampleReturned(now, self._name, sample.identity, sample.holder, reason))
         self.take_back(sample)
         release(sample)
@@ -181,7 +181,7 @@ class Deliveries:
         self._put_back(sample)
 
     def take_back(self, sample: Sample) -> None:
-        """Note that a sample is no longer outstanding with its holder."""
+        """Remove a sample from its holder's outstanding samples, and stop its response time-out."""
         consumer = self.consumers.get(sample.holder)
         if consumer is not None:  # else it left, and this is the rest of what it held
             del consumer.outstanding[sample.position]
@@ -191,7 +191,7 @@ class Deliveries:
             self.redelivery.end(sample)
 
     def send_again(self, now: Nanoseconds, sample: Sample, guid: Guid) -> bool:
-        """Send a sample that waits in no group to the consumer that a former master chose; false: it cannot be."""
+        """Send a sample that is in no group to the consumer that a former master chose; return False if impossible."""
         consumer = self.consumers.get(guid)
         group = self.groups.of_sample(sample)
         if consumer is None or self.groups.of_consumer(consumer) is not group or not group.ring.is_eligible(consumer):
@@ -200,7 +200,7 @@ class Deliveries:
         return True
 
     def serve(self, now: Nanoseconds, *groups: DeliveryGroup) -> None:
-        """Send what can be sent in these groups, then let in those who wait outside."""
+        """Send what these groups can send, then admit samples from the reader cache and answer questions."""
         for group in groups:
             self._dispatch(now, group)
             if group.address != NIL_GUID:
@@ -211,9 +211,9 @@ class Deliveries:
             self._answer_questions(now)
 
     def _answer_questions(self, now: Nanoseconds) -> None:
-        """Answer the consumers that asked whether there is more for them, once nothing is left to the next turn.
+        """Answer the consumers that asked whether there is more for them, once no sending is left for the next turn.
 
-        A suspended queue answers too: it sends nothing.
+        A suspended queue answers at once: it sends nothing.
         """
         context = self._context
         if context.goes_on_at_ns <= now and not context.is_suspended:
@@ -227,20 +227,20 @@ class Deliveries:
             self._outbox.messages.append(Delivery(self._name, guid, 0, identity, b"", flags=_END, rests_on=rests_on))
 
     def groups_of(self, samples: Iterable[Sample]) -> dict[DeliveryGroup, None]:
-        """Return the groups of these samples, each once."""
+        """Return the delivery groups of these samples, each once."""
         return dict.fromkeys(map(self.groups.of_sample, samples))
 
     def take_deferred(self) -> dict[DeliveryGroup, None]:
-        """Return the groups in which more could be sent than one turn allowed; they are deferred no more."""
+        """Return the delivery groups with deferred samples, and clear the list of them."""
         deferred, self._deferred = self._deferred, {}
         return deferred
 
     def defer_all(self) -> None:
-        """Leave every group to the next turn."""
+        """Defer the sending of every delivery group to the next turn."""
         self._deferred.update(dict.fromkeys(self.groups.all()))
 
     def _dispatch(self, now: Nanoseconds, group: DeliveryGroup) -> None:
-        """Send what can be sent, in queue order, each to the consumer whose turn it is; a share at a time."""
+        """Send a group's samples in queue order, each to the next consumer, up to the quantum of one turn."""
         if (self._deferred and group in self._deferred) or self._context.is_suspended:
             return
         left_count = self._outbox.share_count

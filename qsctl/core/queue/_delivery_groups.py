@@ -1,6 +1,6 @@
-"""In which order samples leave, and to which group of consumers [QS 2.10 and 2.11.3].
+"""The order of waiting samples, and the delivery groups that receive them [QS 2.10 and 2.11.3].
 
-Decides: the next sample of a group, and which group a sample or a consumer belongs to.
+Decides: the next sample of a group, and the group of each sample and consumer.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ _ENQUEUED = SampleState.ENQUEUED
 
 
 class DeliveryGroup:
-    """Samples waiting for the same consumers, in queue order, and the ring of those consumers.
+    """The samples that wait for the same consumers, in queue order, and the ring of those consumers.
 
-    A retried sample goes to the front in its original sequence. Samples that leave while they wait (expired, flushed,
-    acknowledged late) are passed over when their turn comes, and swept out before they outnumber the living.
+    A retried sample returns to the front, to its original position. A sample that leaves while it waits (expired,
+    flushed, acknowledged late) is skipped when its turn comes; such samples are removed in bulk before they outnumber
+    the waiting ones.
     """
 
     __slots__ = ("_fresh", "_returned", "address", "ring", "waiting_count")
@@ -32,17 +33,17 @@ class DeliveryGroup:
         self.waiting_count = 0
 
     def append(self, sample: Sample) -> None:
-        """Append a new sample, behind all others."""
+        """Append a new sample behind all others."""
         self._fresh.append(sample)
         self.waiting_count += 1
 
     def put_back(self, sample: Sample) -> None:
-        """Put back a sample whose delivery failed."""
+        """Return a sample whose delivery failed to its original position."""
         heappush(self._returned, (sample.position, sample))
         self.waiting_count += 1
 
     def first(self) -> Sample:
-        """Return the sample whose turn it is; there must be one."""
+        """Return the next sample to send; at least one must be waiting."""
         fresh, returned = self._fresh, self._returned
         if fresh and not returned and fresh[0].state is _ENQUEUED:
             return fresh[0]
@@ -55,7 +56,7 @@ class DeliveryGroup:
         return fresh[0]
 
     def pop(self, first: Sample) -> None:
-        """Remove the sample that `first` gave."""
+        """Remove the sample that `first` returned."""
         if self._fresh and self._fresh[0] is first:
             self._fresh.popleft()
         else:
@@ -63,7 +64,7 @@ class DeliveryGroup:
         self.waiting_count -= 1
 
     def pop_all(self) -> list[Sample]:
-        """Remove every waiting sample; gives them in queue order."""
+        """Remove every waiting sample, and return them in queue order."""
         samples = self.waiting()
         self._fresh.clear()
         self._returned.clear()
@@ -71,7 +72,7 @@ class DeliveryGroup:
         return samples
 
     def drop(self) -> None:
-        """Drop a waiting sample that left the queue; its state names it."""
+        """Count a waiting sample as gone, which left the queue: its final state marks its entry as stale."""
         self.waiting_count -= 1
         if len(self._fresh) + len(self._returned) > 2 * self.waiting_count + 64:
             self._fresh = deque(sample for sample in self._fresh if sample.state is _ENQUEUED)
@@ -79,19 +80,19 @@ class DeliveryGroup:
             heapify(self._returned)
 
     def waiting(self) -> list[Sample]:
-        """Every waiting sample in queue order."""
+        """Return the waiting samples in queue order."""
         samples = [sample for sample in self._fresh if sample.state is _ENQUEUED]
         samples += [sample for _, sample in self._returned if sample.state is _ENQUEUED]
         return sorted(samples, key=lambda sample: sample.position)
 
 
 class DeliveryGroups:
-    """One group for all, or one a requester.
+    """The delivery groups of a queue: one for all consumers, or one per requester.
 
-    Our reading: a queue routes by address when it is the reply queue of another, or as soon as a requester's reader
-    (one with a source GUID) has joined it. A reply for a requester that is away waits in that requester's group: it is
-    found there after a restart under the same source GUID [QS 2.11.1]. In any other queue everybody takes
-    everything.
+    Our reading: a queue routes by address if it is the reply queue of another, or as soon as a requester's reader (one
+    with a source GUID) has joined it. A reply for an absent requester waits in that requester's group, and is delivered
+    after its restart under the same source GUID [QS 2.11.1]. In any other queue every consumer may receive every
+    sample.
     """
 
     __slots__ = ("_addressed", "main", "routes")
@@ -102,9 +103,7 @@ class DeliveryGroups:
         self._addressed: dict[Guid, DeliveryGroup] = {}
 
     def of_sample(self, sample: Sample) -> DeliveryGroup:
-        """Return the delivery group in which a sample waits. Its address is the related source GUID, else the related
-        reader GUID.
-        """
+        """Return a sample's delivery group, by its address: the related source GUID, else the related reader GUID."""
         if not self.routes:
             return self.main
         return self._of(
@@ -116,11 +115,11 @@ class DeliveryGroups:
         return self._of(consumer.source_guid)
 
     def all(self) -> list[DeliveryGroup]:
-        """Every group there is."""
+        """Return all delivery groups."""
         return [self.main, *self._addressed.values()]
 
     def start_routing(self) -> list[DeliveryGroup]:
-        """Sort what waits by address; returns the groups that have something to dispatch."""
+        """Start routing: distribute the waiting samples over groups by address; return the groups that have samples."""
         if self.routes:
             return []
         self.routes = True
@@ -133,7 +132,7 @@ class DeliveryGroups:
         return list(groups.values())
 
     def forget_empty(self, group: DeliveryGroup) -> None:
-        """Let go of the group of a requester that is away and has nothing waiting."""
+        """Drop the group of an absent requester if no sample waits in it."""
         if group.address != NIL_GUID and not group.waiting_count and not len(group.ring):
             self._addressed.pop(group.address, None)
 

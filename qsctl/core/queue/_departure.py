@@ -1,6 +1,7 @@
-"""A consumer that left and what it held, until the last of it is taken back [QS 2.9 and 2.13].
+"""The return of the samples that a consumer held when it left [QS 2.9 and 2.13].
 
-Decides: in which order, and what of it is no longer its business. It may have held everything that a queue had.
+Decides: the order of their return, and which of them it no longer concerns. A consumer may have held every sample of a
+queue, so the return may take several turns.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ class Departure:
     """The samples that a consumer held when it left, in queue order.
 
     Args:
-        consumer: the one that left; it is not served any more.
+        consumer: the consumer that left; it is not served any more.
         hands_back: whether it reports that it processed nothing.
-        unsent: the positions of samples that it was not sent yet.
+        unsent: the positions of assigned samples that were not sent yet.
     """
 
     __slots__ = ("_guid", "_left", "_samples", "hands_back", "unsent")
@@ -33,9 +34,7 @@ class Departure:
         self.unsent = frozenset(unsent)
 
     def take(self, count_max: int) -> Iterator[Sample]:
-        """Yield the next samples, at most the given number, each on request, but those acknowledged or timed out
-        meanwhile.
-        """
+        """Yield the next samples lazily, out of `count_max`, without those acknowledged or timed out meanwhile."""
         left = self._left
         for _ in range(min(count_max, len(left))):
             sample = self._samples.pop(left.popleft())
@@ -44,5 +43,5 @@ class Departure:
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing is left."""
+        """Return whether no sample is left to return."""
         return not self._left

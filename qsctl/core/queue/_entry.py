@@ -1,10 +1,10 @@
 """The entry of samples into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
 
-Decides: the outcome of a sample that arrives: a duplicate, refused, left to wait outside, or held. There are five kinds
-of entry: a producer's write, a sample that waited outside, a dead letter, one that a command inserts, and one that it
-moves here from another queue; each asks `_refusal_of`, or `Limits.refusal_of` where only the limits count, and each
-ends in `_hold`. A sample of a store or of a master's log was entered before, and `QueueReplay` holds it again. `limits`
-decides how many fit, `reader_cache` the order of those outside.
+Decides: whether an arriving sample is a duplicate, is refused, waits outside in the reader cache, or is enqueued. There
+are five kinds of entry: a producer's write, a sample that waited outside, a dead letter, one that a command inserts,
+and one that a command moves here from another queue. Each asks `_refusal_of`, or `Limits.refusal_of` if only the limits
+count, and each ends in `_hold`. A sample replayed from a store or a master's log entered before; `QueueReplay` restores
+it. `limits` decides whether a sample fits, `reader_cache` the order of those outside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
-"""Lets a sample that was just enqueued wait for a consumer, or sends it."""
+"""Send a sample that was just enqueued, or let it wait for a consumer."""
 
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
@@ -45,13 +45,13 @@ _PRODUCER_FLAGS: Final = ~int(
 
 
 class Entry:
-    """The way into a queue.
+    """The entry of one queue.
 
     Args:
         context: the queue.
-        limits: how much it may hold.
-        lifespans: what of it will expire.
-        reader_cache: what waits outside.
+        limits: the bounds on its length and size.
+        lifespans: the held samples that will expire.
+        reader_cache: the samples that wait outside.
         offer: called with each sample that was enqueued.
     """
 
@@ -90,7 +90,7 @@ class Entry:
         self.change()
 
     def change(self) -> None:
-        """Obey the queue's settings as they are now: its lifespan is that of the samples to come."""
+        """Apply the queue's changed settings; its lifespan applies to samples enqueued from now on."""
         context = self._context
         self._is_limited = context.is_limited = self._limits.limited
         context.find_bound()
@@ -99,8 +99,8 @@ class Entry:
     def receive(self, now: Nanoseconds, write: Write) -> None:
         """Enqueue a producer's sample, refuse it, or let it wait outside [QS 2.4 and 2.15.4].
 
-        A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
-        until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
+        An enqueued sample is acknowledged with 1, a refused one with 0; a waiting one is not acknowledged until it is
+        enqueued. A sample whose identity is held or was recently retired is acknowledged with 1 and dropped.
         """
         identity, context, size_bytes = write.identity, self._context, len(write.payload)
         reason: BounceReason | None = None
@@ -127,12 +127,12 @@ class Entry:
             context.bounce(now, identity, reason)
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
-        """Refuse a sample for a reason that is not the queue's [QS 2.4]."""
+        """Refuse a sample for a reason outside the queue [QS 2.4]."""
         self._outbox.events.append(self._arrival(now, write))
         self._context.bounce(now, write.identity, reason)
 
     def let_in(self, now: Nanoseconds) -> None:
-        """Hold those who wait outside, in the order in which they came, while there is room."""
+        """Enqueue samples from the reader cache, in the order of arrival, while there is room."""
         if self._context.refuses:
             return
         while (arrival := self._reader_cache.first()) is not None:
@@ -148,13 +148,13 @@ class Entry:
                 self._context.bounce(now, write.identity, reason)
 
     def expire_outside(self, now: Nanoseconds) -> None:
-        """Refuse those who wait outside and whose lifespan is over."""
+        """Refuse the samples in the reader cache whose lifespan is over."""
         for identity in self._reader_cache.overdue(now):
             self._reader_cache.leave(identity)
             self._context.bounce(now, identity, BounceReason.EXPIRED)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
-        """Let what a vanished producer has waiting outside go with it; what is held stays [QS 2.15.4]."""
+        """Drop a vanished producer's samples from the reader cache; enqueued ones remain [QS 2.15.4]."""
         for identity in self._reader_cache.of_writer(writer_guid):
             self._reader_cache.leave(identity)
             self._outbox.events.append(SampleBounced(now, self._name, identity, BounceReason.PRODUCER_GONE))
@@ -163,7 +163,7 @@ class Entry:
             self.let_in(now)
 
     def shut(self, now: Nanoseconds) -> None:
-        """Refuse everything that waits outside: the queue will be deleted [QS 5.4.2]."""
+        """Refuse all samples in the reader cache: the queue will be deleted [QS 5.4.2]."""
         while (arrival := self._reader_cache.first()) is not None:
             self._reader_cache.leave(arrival.write.identity)
             self._context.bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
@@ -178,9 +178,9 @@ class Entry:
     ) -> BounceReason | None:
         """Enqueue a sample that another queue could not deliver [QS 2.12]; return the reason of a refusal, or None.
 
-        Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
-        own queue. A dead letter that is held already counts as accepted. It is not a new sample for the service:
-        neither a disk with little room nor the bound on memory refuses it, for it leaves another queue.
+        Our reading: no dead letter waits in the reader cache, whatever the replacement policy; the sample stays in its
+        own queue. A dead letter that is held already counts as accepted. A dead letter is not a new sample for the
+        service, because it leaves another queue: neither a lack of disk space nor the bound on memory refuses it.
         """
         events, context = self._outbox.events, self._context
         if context.is_suspended:
@@ -210,7 +210,7 @@ class Entry:
         return None
 
     def insert(self, now: Nanoseconds, inserted: InsertedSample) -> Insertion:
-        """Enqueue a sample that a command brings; see `insertion` for what may become of it."""
+        """Enqueue a sample that a command carries; return the outcome."""
         context, held = self._context, self._held
         sample = sample_of(
             now, inserted, held.next_position, self._lifespan, is_dead_letter=context.settings.is_dead_letter
@@ -226,17 +226,17 @@ class Entry:
     def receive_moved(
         self, now: Nanoseconds, sample: Sample, source: MovedFrom, payload: bytes | None, *, begins_anew: bool
     ) -> tuple[Insertion, Sample | None]:
-        """Enqueue a sample that a command moves here; it is offered to no consumer yet.
+        """Enqueue a sample that a command moves here; it is not offered to consumers yet.
 
         Args:
             now: the instant.
-            sample: as the other queue holds it, which lets it go once it is enqueued here.
-            source: its place there.
-            payload: its payload where that is known; None: it is on disk only.
+            sample: the sample in the other queue, which removes it once it is enqueued here.
+            source: its place in that queue.
+            payload: its payload if it is in memory or was sent along; None: it is on disk only.
             begins_anew: whether its lifespan begins now.
 
         Returns:
-            What became of it, and the sample as it is held here; None: it was not enqueued.
+            The outcome, and the sample as it is held here; None: it was not enqueued.
         """
         context = self._context
         moved = moved_sample(
@@ -261,9 +261,9 @@ class Entry:
         return became, moved
 
     def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
-        """Hold a sample again that left for another queue, which could not store it: behind the others.
+        """Enqueue again, behind the others, a sample that left for another queue which could not store it.
 
-        The queue itself stores nothing, and had room for it.
+        This queue stores nothing on disk itself, and had room for the sample.
         """
         again = structs.replace(
             sample, position=self._held.next_position, state=SampleState.ARRIVED, holder=NIL_GUID, enqueued_at_ns=now
@@ -273,7 +273,7 @@ class Entry:
         self._offer(now, again)
 
     def _judge(self, now: Nanoseconds, sample: Sample) -> Insertion:
-        """Return what becomes of a sample that a command brings; ENQUEUED: hold it next."""
+        """Return the outcome for a sample that a command brings; after ENQUEUED the caller must hold it."""
         identity, size_bytes, held = sample.identity, sample.size_bytes, self._held
         self._outbox.events.append(_received(now, self._name, sample))
         if (same := held.known.get(identity)) is not None:
@@ -296,13 +296,13 @@ class Entry:
     ) -> BounceReason | None:
         """Return why the queue does not enqueue a new sample; None: it does.
 
-        `freely_accepted_size_bytes` of the context is the size up to which this is None, without a call.
+        Up to the context's `freely_accepted_size_bytes` the result is None without a call.
 
         Args:
             now: the instant.
-            size_bytes: of its payload.
-            expires_at_ns: when its own lifespan is over.
-            waits: whether its producer is not notified of a refusal, but held back by reliability.
+            size_bytes: size of its payload.
+            expires_at_ns: end of its own lifespan.
+            waits: whether its producer waits for room instead of being notified of a refusal.
         """
         context = self._context
         if expires_at_ns <= now:
@@ -320,9 +320,9 @@ class Entry:
         return self._limits.refusal_of(size_bytes, size_bytes if size_bytes <= context.on_disk_over_bytes else 0)
 
     def bar(self, write: Write) -> BounceReason | None:
-        """Return why no replica of this queue could enqueue a sample, whatever they hold; None: nothing is known.
+        """Return why no replica of this queue could enqueue a sample; None: it is not known to be impossible.
 
-        Other than `receive` it changes nothing, and what producers wrote before makes no difference to it.
+        Unlike `receive` it changes nothing and ignores the samples that the queue holds.
         """
         if len(write.payload) > self._context.size_bytes_max:
             return _TOO_LARGE
@@ -331,7 +331,7 @@ class Entry:
         return None
 
     def _obstacle_to(self, size_bytes: int) -> BounceReason | None:
-        """Return what of the limits is in the way of a sample."""
+        """Return which of the limits a sample of this size exceeds now; None: none."""
         return self._limits.refusal_of(size_bytes, self._context.in_memory_bytes(size_bytes))
 
     def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
@@ -396,14 +396,14 @@ class Entry:
         record: Enqueued | None,
         was_received_apart: bool,
     ) -> None:
-        """Enqueue: record, report and count; `_offer` it next.
+        """Enqueue a sample: record, report and count it. The caller must `_offer` it next.
 
         Args:
             now: the instant.
-            sample: what to hold, at the next position.
-            received_at_ns: when it came.
-            record: what is stored of it; None where the queue is not recorded.
-            was_received_apart: whether its `SampleReceived` is among the events, however usual steps are reported.
+            sample: the sample, at the next position.
+            received_at_ns: instant of its arrival.
+            record: the record to store; None: the queue is not recorded.
+            was_received_apart: whether its `SampleReceived` is among the events even if usual steps are only counted.
         """
         outbox, size_bytes = self._outbox, sample.size_bytes
         sample.move(_STORE)

@@ -1,8 +1,8 @@
-"""The samples of a queue by identity, and the identities that it lately retired [QS 2.9 and 5.2.2].
+"""The samples of a queue by identity, and the identities that it recently retired [QS 2.9 and 5.2.2].
 
-Decides: how long a retired identity is remembered so that a second sample with it is recognized as a duplicate. Every
-held sample has passed `Held.enter`: those that `Entry` enqueued, and those that `QueueReplay` found in a store or in
-the log of a replication group, where an `Entry` had decided it before.
+Decides: how long a retired identity is remembered, so that a second sample with it is recognized as a duplicate. Every
+held sample passed `Held.enter`: samples that `Entry` enqueued, and samples that `QueueReplay` restored from a store or
+from the log of a replication group, for which an `Entry` had decided before.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from qsctl.core.queue.sample import Sample
 from qsctl.identity import SampleIdentity
 
 RETIRED_IDENTITIES_MAX: Final = 8_192
-"""A producer repeats what it saw no acknowledgment for: far fewer samples than this, for send windows are finite."""
+"""Number of remembered identities: far more than a producer, whose send window is finite, repeats unacknowledged."""
 
 
 class Held:
     """One dictionary of every identity that may not enter again: a held sample, or None for a retired one.
 
-    Samples come out in queue order: positions only grow, and a dictionary keeps the order of entry.
+    Iteration is in queue order: positions only grow, and a dictionary keeps the order of insertion.
     """
 
     __slots__ = ("_retired", "known", "next_position")
 
     def __init__(self) -> None:
         self.known: dict[SampleIdentity, Sample | None] = {}
-        """To be read by anybody; changed only here."""
+        """Read by all parts of the queue; changed only here."""
         self._retired: deque[SampleIdentity] = deque()
         self.next_position = 1
 
@@ -40,9 +40,9 @@ class Held:
         return filter(None, self.known.values())
 
     def enter(self, sample: Sample) -> bool:
-        """Hold one more sample; False: one of its identity is held, or was let go at this position or behind it.
+        """Hold a sample; return False if its identity is held, or was retired at this position or a later one.
 
-        A retired identity enters again behind the positions given before: a command brings it.
+        A retired identity may enter again, at a position behind all earlier ones, if a command brings it.
         """
         # One look-up: a restart may bring a million samples.
         known, identity = self.known, sample.identity
@@ -57,11 +57,11 @@ class Held:
         return True
 
     def go_beyond(self, position: int) -> None:
-        """Give no position up to this one to a new sample."""
+        """Ensure that new samples get positions behind this one."""
         self.next_position = max(self.next_position, position + 1)
 
     def retire(self, sample: Sample) -> None:
-        """Let a sample go and remember its identity for a while."""
+        """Remove a sample and remember its identity for a while."""
         self.known[sample.identity] = None
         retired = self._retired
         retired.append(sample.identity)
@@ -69,7 +69,7 @@ class Held:
             del self.known[retired.popleft()]
 
     def forget(self, identity: SampleIdentity) -> None:
-        """Forget a retired identity: a sample of it may enter again."""
+        """Forget a retired identity, so that a sample with it may enter again."""
         self._retired.remove(identity)
         del self.known[identity]
 
@@ -83,13 +83,13 @@ class Held:
         return list(newer)[::-1]
 
     def clear(self) -> None:
-        """Hold nothing and remember nothing, as a queue that was just created."""
+        """Drop all samples and remembered identities, as in a queue that was just created."""
         self.known.clear()
         self._retired.clear()
         self.next_position = 1
 
     def remember(self, next_position: int, identities: Iterable[SampleIdentity]) -> None:
-        """Take up where a compacted store left off: these identities were retired then, and no others."""
+        """Restore the next position and the retired identities from the state of a compacted store."""
         self.next_position = max(self.next_position, next_position)
         for identity in self._retired:
             del self.known[identity]

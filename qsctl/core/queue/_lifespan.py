@@ -1,6 +1,6 @@
 """The lifespan of samples [QS 2.9 and Table 3.15].
 
-Decides: which lifespan counts, and which samples are past theirs.
+Decides: whether the producer's or the queue's lifespan applies, and which samples have expired.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _FIRST_FINAL_STATE = SampleState.DELIVERED
 
 
 class QueueLifespan:
-    """The lifespan of a queue, and what it makes of a sample's own.
+    """The lifespan of a queue, which yields each sample's instant of expiry.
 
-    Samples of one instant share one number: a million of them wait at a time.
+    Samples enqueued at one instant share one integer object: a million of them may wait at a time.
     """
 
     __slots__ = ("_at_ns", "_expiry_ns", "_lifespan_ns", "is_finite")
@@ -30,8 +30,9 @@ class QueueLifespan:
     def expiry(self, written_at_ns: Nanoseconds, lifespan_ns: Nanoseconds, enqueued_at_ns: Nanoseconds) -> Nanoseconds:
         """Return the instant at which a sample expires.
 
-        A producer's lifespan, when finite, takes precedence over the queue's, be it longer or shorter. It runs from the
-        arrival of the sample, the queue's from the moment it is held: a sample may wait outside a full queue.
+        A producer's lifespan, if finite, takes precedence over the queue's, whether longer or shorter. It runs from the
+        arrival of the sample; the queue's runs from the moment of enqueueing, as a sample may wait outside a full
+        queue.
         """
         if lifespan_ns < INFINITE_NS:
             return later(written_at_ns, lifespan_ns)
@@ -42,12 +43,12 @@ class QueueLifespan:
 
 
 class Lifespans:
-    """Held samples that will expire.
+    """The held samples with a finite lifespan, by instant of expiry.
 
-    Under the queue's own lifespan samples expire in the order of arrival, so most are in one line; only those that
-    expire before an earlier one in the line, by a producer's choice, need a heap. Removed samples stay until they come
-    up or outnumber the others; then they are dropped, since a long lifespan must not keep a busy queue's history in
-    memory.
+    Under the queue's own lifespan samples expire in the order of arrival, so most of them are in one deque; only those
+    that expire before the last one of the deque, by a producer's choice, are in a heap. Entries of removed samples stay
+    until they reach the front or outnumber the others, and are then dropped, so that a long lifespan does not keep a
+    busy queue's past samples in memory.
     """
 
     __slots__ = ("_heap", "_living_count", "_row")
@@ -58,7 +59,7 @@ class Lifespans:
         self._living_count = 0
 
     def enter(self, sample: Sample) -> None:
-        """Watch a sample of finite lifespan."""
+        """Add a sample of finite lifespan."""
         if not self._row or sample.expires_at_ns >= self._row[-1].expires_at_ns:
             self._row.append(sample)
         else:
@@ -66,7 +67,7 @@ class Lifespans:
         self._living_count += 1
 
     def leave(self) -> None:
-        """Forget a watched sample that reached a final state."""
+        """Count a sample of finite lifespan as removed, after it reached a final state."""
         self._living_count -= 1
         if len(self._row) + len(self._heap) > 2 * self._living_count + 64:
             self._row = deque(sample for sample in self._row if sample.state < _FIRST_FINAL_STATE)
@@ -74,7 +75,7 @@ class Lifespans:
             heapify(self._heap)
 
     def next_deadline(self) -> Nanoseconds:
-        """Return when the next sample expires; `INFINITE_NS` when none will."""
+        """Return the instant at which the next sample expires; `INFINITE_NS`: none will."""
         row, heap = self._row, self._heap
         while row and row[0].state >= _FIRST_FINAL_STATE:
             row.popleft()
@@ -83,9 +84,9 @@ class Lifespans:
         return min(row[0].expires_at_ns if row else INFINITE_NS, heap[0][0] if heap else INFINITE_NS)
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
-        """Return the samples past their lifespan at `now`, in the order of its end, and stop watching them.
+        """Remove and return the samples that have expired at `now`, in the order of expiry.
 
-        `count_max` bounds their number; the others stay due.
+        `count_max` bounds their number; the others remain due.
         """
         expired: list[Sample] = []
         while len(expired) < count_max and self.next_deadline() <= now:

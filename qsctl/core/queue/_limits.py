@@ -1,7 +1,7 @@
-"""The limits of a queue's length and size, and notices when a watermark is passed [QS 2.15].
+"""The limits of a queue's length and size, and the events when a watermark is crossed [QS 2.15].
 
-Decides: whether there is room for a sample, and when a watermark or the limit is passed. The replacement policy decides
-about a sample without room: `shared_reader_queue` rejects it or lets it wait.
+Decides: whether there is room for a sample, and when a watermark or the limit is crossed. `entry` rejects a sample
+without room, or lets it wait, by the replacement policy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 
 SAMPLE_METADATA_BYTES: Final = 384
-"""Bytes that a held sample counts beyond its payload: its memory in this implementation, rounded up."""
+"""Octets that a held sample counts beyond its payload: its memory in this implementation, rounded up."""
 
 _WITHOUT_END: Final = 1 << 62
 # Reading a member of an enumeration by its name takes longer than all else in a step.
@@ -23,11 +23,11 @@ _QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 
 
 class Limits:
-    """Counts and bytes against `max_count` and `max_in_memory_bytes`, whichever is reached first.
+    """The number and octets of held samples, compared with `max_count` and `max_in_memory_bytes`.
 
-    Our reading where both are set: the queue is above the high watermark when either measure is, below the low one when
-    both are; so the fuller of the two decides. Watermarks count on crossing only. `initial_count` and
-    `incremental_count` size a pool of buffers; memory is allocated as it is needed here, so they have no effect.
+    Our reading if both are set: whichever is reached first counts. The queue is above the high watermark when either
+    measure is, and below the low one when both are. An event reports the crossing of a watermark only. `initial_count`
+    and `incremental_count` size a pool of buffers; they have no effect here, where memory is allocated as needed.
     """
 
     __slots__ = (
@@ -76,13 +76,15 @@ class Limits:
         self._bytes_low = _mark(self._bytes_max, low, rounded_up=True) if low is not None else 0
 
     def change(self, settings: SharedReaderQueueSettings, sizes_bytes: Iterable[int]) -> None:
-        """Obey other settings. Held samples stay, also above the limits: only new ones are refused, or wait.
+        """Apply changed settings. Samples above a new limit remain; only new ones are refused, or wait.
 
-        The level did not move, so no watermark is passed and the queue did not become full, whatever the new marks.
+        The number of samples did not change, so no crossing of a watermark and no full queue is reported, whatever the
+        new limits.
 
         Args:
             settings: the new settings.
-            sizes_bytes: the memory of each held sample; read where it was not counted, because there was no limit.
+            sizes_bytes: the octets in memory of each held sample; read only if samples were not counted before, for
+                lack of a limit.
         """
         was_limited = self.limited
         self._set(settings)
@@ -92,13 +94,13 @@ class Limits:
         self.restore(sizes_bytes if self.limited else ())
 
     def refusal_of(self, size_bytes: int, in_memory_bytes: int) -> BounceReason | None:
-        """Return why a sample cannot be enqueued now, with respect to the limits; None: it can.
+        """Return which limit a sample exceeds now; None: it can be enqueued.
 
-        Into an empty queue any sample fits that is not too large by itself.
+        An empty queue accepts any sample up to the maximum sample size.
 
         Args:
-            size_bytes: of its payload.
-            in_memory_bytes: what of that is in memory.
+            size_bytes: size of its payload.
+            in_memory_bytes: the part of that size that is kept in memory.
         """
         if size_bytes > self._sample_size_bytes_max:
             return _TOO_LARGE
@@ -109,7 +111,7 @@ class Limits:
         return _QUEUE_FULL
 
     def grow(self, now: Nanoseconds, size_bytes: int) -> None:
-        """Count a sample that was enqueued."""
+        """Count an enqueued sample, and report a limit or high watermark that it crosses."""
         self.count += 1
         self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
         if not self.limited:
@@ -123,7 +125,7 @@ class Limits:
                 self._outbox.events.append(HighWatermarkPassed(now, self._queue))
 
     def shrink(self, now: Nanoseconds, size_bytes: int) -> None:
-        """Count a sample that left."""
+        """Count a removed sample, and report a low watermark that it crosses."""
         self.count -= 1
         self.in_memory_bytes -= size_bytes + SAMPLE_METADATA_BYTES
         if not self.limited:
@@ -137,13 +139,13 @@ class Limits:
                 self._outbox.events.append(LowWatermarkPassed(now, self._queue))
 
     def find_full(self, now: Nanoseconds) -> None:
-        """Report that the queue has no room, once until there is some again."""
+        """Report that the queue is full, unless it was reported since there was last room."""
         if not self._full:
             self._full = True
             self._outbox.events.append(QueueFilled(now, self._queue))
 
     def restore(self, sizes_bytes: Iterable[int]) -> None:
-        """Count the samples that are held, all at once: a queue that is found full did not become full."""
+        """Count all held samples after a restart or a change, without reporting a full queue or a crossed watermark."""
         self.count = self.in_memory_bytes = 0
         for size_bytes in sizes_bytes:
             self.count += 1
@@ -160,10 +162,10 @@ class Limits:
 
 
 def _mark(limit: int, percent: int | None, *, rounded_up: bool) -> int:
-    """Return a watermark in whole samples or bytes; no mark, or none of an unlimited measure, is never reached.
+    """Return a watermark as a whole number of samples or octets; without watermark or limit, a number never reached.
 
-    A whole number is above the exact mark just when it is above the mark rounded down, and below it just when it is
-    below the mark rounded up.
+    An integer is above the exact watermark if and only if it is above the watermark rounded down, and below it if and
+    only if it is below the watermark rounded up.
     """
     if percent is None or limit == _WITHOUT_END:
         return _WITHOUT_END

@@ -1,6 +1,6 @@
-"""Consumers that come, go and report on themselves [QS 2.10, 2.11.3 and 2.13].
+"""The joining, leaving and availability of a queue's consumers [QS 2.10, 2.11.3 and 2.13].
 
-Decides: how large a consumer's window is, and what becomes of what it held when it leaves.
+Decides: the threshold of each consumer, and the outcome of the deliveries in progress when it leaves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 EARLY_REPORTS_MAX: Final = 1_024
-"""Availability reports kept for consumers that have not been seen to join."""
+"""Maximum number of availability reports that are kept for consumers that have not joined yet."""
 
 
 class ConsumerMembership:
@@ -27,7 +27,7 @@ class ConsumerMembership:
     Args:
         context: the queue.
         deliveries: the deliveries to its consumers.
-        early_reports: availability of consumers that were not seen to join yet, by GUID.
+        early_reports: availability reports of consumers that have not joined yet, by GUID.
     """
 
     __slots__ = ("_context", "_deliveries", "_departures", "_early_reports")
@@ -41,12 +41,12 @@ class ConsumerMembership:
         self._departures: dict[Guid, Departure] = {}
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """Add a consumer behind the others; a second time changes at most its window.
+        """Add a consumer behind the others; if it has joined before, only change its threshold and reception.
 
         A requester's reader, one with a source GUID, makes the queue route by address [QS 2.11.3].
 
         Refuses:
-            The nil GUID, which names no reader.
+            The nil GUID, which identifies no reader.
         """
         context, deliveries = self._context, self._deliveries
         groups = deliveries.groups
@@ -76,11 +76,11 @@ class ConsumerMembership:
         deliveries.serve(now, group)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
-        """Remove a consumer.
+        """Remove a consumer, and return its samples to the queue.
 
-        Each sample that a vanished one holds is a failed delivery, since its processing is unknown: so a sample that
-        kills its consumers becomes a dead letter. A sample that is handed back waits again, without counting an
-        attempt, and so does one that never left for it.
+        Each sample held by a consumer that vanished is a failed delivery, since it is unknown whether it was processed:
+        a sample that crashes its consumers thus becomes a dead letter. A sample that the consumer hands back, or that
+        was not sent to it yet, waits again without counting an attempt.
         """
         consumer_guid = left.consumer_guid
         self._early_reports.pop(consumer_guid, None)
@@ -95,10 +95,10 @@ class ConsumerMembership:
         self._deliveries.serve(now, *(groups | {group: None}))
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """Process a consumer's report about itself [QS 2.10.2], which may precede its joining.
+        """Apply a consumer's availability report [QS 2.10.2], which may arrive before the consumer joins.
 
         Refuses:
-            Any report where ALLOW_CONSUMER_FEEDBACK is off.
+            Any report if ALLOW_CONSUMER_FEEDBACK is off.
         """
         context, guid = self._context, availability.consumer_guid
         if not context.settings.distribution.allow_consumer_feedback:
@@ -114,9 +114,9 @@ class ConsumerMembership:
             context.refused_count += 1
 
     def change(self) -> None:
-        """Let the queue's threshold as it is now hold; who reported its availability keeps what it reported.
+        """Apply the queue's changed threshold to the consumers that have not reported their own availability.
 
-        A consumer that holds more than it may keeps that, and is sent nothing until it holds less.
+        A consumer with more outstanding samples keeps them, and is sent nothing until it has few enough.
         """
         deliveries = self._deliveries
         for consumer in deliveries.consumers.values():
@@ -124,7 +124,7 @@ class ConsumerMembership:
             deliveries.groups.of_consumer(consumer).ring.review(consumer)
 
     def go_on(self, now: Nanoseconds, count_max: int) -> dict[DeliveryGroup, None]:
-        """Take back so much of what each consumer held that left; return the groups it waits in now."""
+        """Return at most `count_max` samples of each consumer that left to the queue; return their delivery groups."""
         groups: dict[DeliveryGroup, None] = {}
         for guid in tuple(self._departures):
             groups.update(self._take_back(now, guid, count_max))
@@ -147,7 +147,7 @@ class ConsumerMembership:
         return groups
 
     def _open_window(self, consumer: Consumer, joined: ConsumerJoined) -> None:
-        """Apply a reader's report of its own window; the smaller threshold holds, -1 being none."""
+        """Apply the threshold and reception of a joining reader; the smaller threshold applies, -1: no bound."""
         if joined.unacked_threshold is not None:
             consumer.own_threshold = joined.unacked_threshold
             consumer.bound(self._context.settings.distribution.unacked_threshold)

@@ -1,7 +1,4 @@
-"""The parts of a sample on disk, and those in memory [QS 2.14.2].
-
-Decides: the record of a held sample, and which payloads are on disk only.
-"""
+"""The record of a held sample, and the split of payloads between memory and disk [QS 2.14.2]."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ def enqueued_record(
 
     Args:
         queue: its full name.
-        sample: what is held.
-        payload_from: where a payload is that is not in memory.
-        moved_from: the place that it leaves by this record.
+        sample: the sample.
+        payload_from: queue and position under which a payload is stored that is not in memory.
+        moved_from: the place in another queue that the sample leaves by this record.
     """
     dead_letter = sample.dead_letter
     if dead_letter is not None:
@@ -68,10 +65,10 @@ def enqueued_record(
 
 
 def on_disk_over_bytes(settings: SharedReaderQueueSettings) -> int:
-    """Payloads of more bytes than this are kept on disk only [QS 2.14.2].
+    """Return the size in octets above which payloads are kept on disk only [QS 2.14.2]; -1: all of them are.
 
-    Without in-memory state that is every payload. With it, a payload no larger than `sample_buffer_min_size` stays in
-    memory too, and all of them where buffers are not trimmed or their size is the type's maximum (-1).
+    Without in-memory state every payload is on disk only. With it, a payload no larger than `sample_buffer_min_size`
+    stays in memory too, and all do if buffers are not trimmed or their size is the type's maximum (-1).
     """
     persistence, buffer = settings.persistence, settings.sample_buffer
     if persistence.kind is not PersistenceKind.PERSISTENT:

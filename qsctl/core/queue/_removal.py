@@ -1,7 +1,7 @@
 """The removal of samples from a queue [QS 2.9, 2.12 and 5.4.3].
 
-Decides: the steps for a sample that was delivered, died or was flushed: first dead-lettering, if it died and there is
-room for it; then the record, the event, and the queue's own state.
+Decides: the steps for a sample that was delivered, expired, failed or was flushed: first dead-lettering, if it applies
+and there is room; then the record, the event, and the queue's own state.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _DELIVERED: Final = RemovalCause.DELIVERED
 
 
 class Removal:
-    """The way out of a queue.
+    """The removal of samples from one queue.
 
     Args:
         context: the queue.
-        deliveries: what waits for consumers, and what they hold.
-        limits: how much the queue may hold.
-        lifespans: what of it will expire.
-        undeliverables: its dead samples on their way to the dead letters.
-        line: who waits for room in this queue, should it hold dead letters.
+        deliveries: the waiting samples, and those that consumers hold.
+        limits: the bounds on its length and size.
+        lifespans: the held samples that will expire.
+        undeliverables: its samples that wait for room in the dead-letter queue.
+        line: if this is a dead-letter queue, the queues that wait for room in it.
     """
 
     __slots__ = (
@@ -81,11 +81,11 @@ class Removal:
         self._line = line
 
     def change(self) -> None:
-        """Obey the queue's limits as they are now."""
+        """Apply the queue's changed limits."""
         self._is_limited = self._limits.limited
 
     def end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
-        """Let a sample leave. Where the dead letters have no room it stays, to be moved by `retry_dead_letters`."""
+        """Remove a sample; if the dead-letter queue has no room, it remains until `retry_dead_letters` moves it."""
         sent_at_ns = sample.sent_at_ns
         if sample.state is _ENQUEUED:
             sample.move(cause)
@@ -126,7 +126,7 @@ class Removal:
             self._lifespans.leave()
 
     def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
-        """Remove those of these samples that are still held [QS 5.4.3]; return how many."""
+        """Remove those of these samples that are still held [QS 5.4.3]; return their number."""
         known = self._held.known
         going = [sample for sample in samples if known.get(sample.identity) is sample]
         groups = self._deliveries.groups_of(going)
@@ -136,13 +136,13 @@ class Removal:
         return len(going)
 
     def end_moved(self, now: Nanoseconds, sample: Sample) -> None:
-        """Let a sample leave for another queue of the service, which has it by now; what waits here is not served."""
+        """Remove a sample that another queue of the service has enqueued; waiting samples are not sent here."""
         self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
 
     def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
-        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room.
+        """Move waiting undeliverable samples to the dead-letter queue, in order of their failure, while it has room.
 
-        One that is too large for the dead-letter queue is passed over.
+        A sample that is too large for the dead-letter queue is skipped.
         """
         undeliverables = self._undeliverables
         undeliverables.unbar(self._context)

@@ -1,9 +1,9 @@
-"""Dead samples that wait in their queue for room in the dead-letter queue [QS 2.12].
+"""Undeliverable samples that wait in their queue for room in the dead-letter queue [QS 2.12].
 
-Decides: which states such a sample is in, and which queue's turn it is when there is room again. A dead letter is never
-dropped for want of room: its sample stays where it is, held and counted, and fills its queue as any other. So does one
-that is larger than the dead-letter queue accepts; nothing waits behind it, and it is tried again when the settings of
-that queue change.
+Decides: which states such a sample is in, and which queue is next when there is room again. No sample is dropped
+because the dead-letter queue is full: it remains in its own queue, held and counted, and fills it like any other. So
+does a sample that is larger than the dead-letter queue accepts: it does not block the others, and is tried again when
+the settings of that queue change.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
     SampleState.EXPIRED: DeadLetterReason.LIFESPAN,
     SampleState.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
 }
-"""The states of a held sample that waits for room, with the reason that its dead letter will have."""
+"""The states of a held sample that waits for room, with the reason in its future dead letter."""
 
 
 _QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 
 
 class UndeliverableSource(Protocol):
-    """A queue whose samples die."""
+    """A queue whose undeliverable samples become dead letters."""
 
     name: str
     label: str
@@ -39,11 +39,11 @@ class UndeliverableSource(Protocol):
     stream: OpenStream
 
     def go_on_at_once(self, now: Nanoseconds) -> None:
-        """Try again in the next turn."""
+        """Schedule another attempt to move waiting samples in the next turn."""
 
 
 class DeadLetterPlace(Protocol):
-    """A queue that takes what others could not deliver."""
+    """A dead-letter queue, as the queues that move samples to it see it."""
 
     name: str
     journaled: bool
@@ -51,22 +51,22 @@ class DeadLetterPlace(Protocol):
 
     @property
     def stream(self) -> OpenStream:
-        """Return where its records go."""
+        """Return the stream of its records."""
 
     def accept_dead_letter(
         self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason, /
     ) -> BounceReason | None:
-        """Enqueue a sample; return why it stays in its queue: there is no room, another queue waits for that, or ever.
+        """Enqueue a sample of another queue; return the reason of a refusal, or None.
 
-        None: it is enqueued.
+        Reasons: it is full, another queue has been waiting for room before, or the sample is too large for any room.
         """
 
 
 class DeadLetterLine:
     """The queues that wait for room in one dead-letter queue, in the order in which they began to wait.
 
-    Only the first is called when there is room, and what others have waits behind it: no walk over a hundred queues for
-    each dead letter that leaves, and no small sample that overtakes a large one for ever.
+    When there is room, only the first queue is called, and the others wait behind it: this avoids a walk over a hundred
+    queues for each dead letter that leaves, and small samples that overtake a large one for ever.
     """
 
     __slots__ = ("barred", "queues")
@@ -75,50 +75,50 @@ class DeadLetterLine:
         self.queues: dict[UndeliverableSource, None] = {}
         """Queues with waiting samples, in order; changed only here."""
         self.barred: dict[UndeliverableSource, None] = {}
-        """Queues with samples that the dead-letter queue, as configured, does not accept, whatever room there is."""
+        """Queues with samples that the dead-letter queue, as configured, refuses however much room it has."""
 
     def is_turn_of(self, source: UndeliverableSource) -> bool:
-        """Return whether no other queue was there before."""
+        """Return whether no other queue has been waiting before this one."""
         for first in self.queues:
             return first is source
         return True
 
     def enter(self, source: UndeliverableSource) -> None:
-        """Append a queue to the line, once."""
+        """Append a queue to the line unless it is in it."""
         self.queues.setdefault(source)
 
     def leave(self, now: Nanoseconds, source: UndeliverableSource) -> None:
-        """Wait no more; the next queue may find room where this one's sample was too large."""
+        """Remove a queue from the line; the next queue may find room for a smaller sample."""
         was_first = self.is_turn_of(source)
         self.queues.pop(source, None)
         if was_first:
             self.call(now)
 
     def give_way(self, now: Nanoseconds, source: UndeliverableSource) -> None:
-        """Move a queue to the back of the line after its quantum, so that each gets its turn."""
+        """Move a queue to the back of the line after its quantum, so that the others get their turn."""
         self.queues.pop(source, None)
         self.queues[source] = None
         self.call(now)
 
     def call_all(self, now: Nanoseconds) -> None:
-        """Let each queue try again: with other settings, what was not accepted may be, too."""
+        """Let each queue try again, since changed settings may accept samples that were refused as too large."""
         for source in self.barred:
             source.go_on_at_once(now)
         self.barred.clear()
         self.call(now)
 
     def call(self, now: Nanoseconds) -> None:
-        """There may be room: it is the first one's turn."""
+        """Let the first queue of the line try again, since there may be room."""
         for first in self.queues:
             first.go_on_at_once(now)
             return
 
 
 class Undeliverables:
-    """A queue's dead samples on their way to the dead letters.
+    """The undeliverable samples of one queue on their way to the dead-letter queue.
 
     Args:
-        place: where they go; None: nowhere, they are removed.
+        place: the dead-letter queue; None: there is none, and undeliverable samples are removed.
         outbox: the queue's.
     """
 
@@ -128,17 +128,17 @@ class Undeliverables:
         self.place = place
         self._outbox = outbox
         self.are_moves_one_record = False
-        """Whether the dead letter's record is that of the removal too: both queues have one stream."""
+        """Whether the dead letter's record also records the removal, because both queues share one stream."""
         self.waiting: dict[int, Sample] = {}
-        """Those that wait for room, by position, in the order of their deaths; changed only here."""
+        """Samples that wait for room, by position, in the order of their failure; changed only here."""
         self.barred: dict[int, Sample] = {}
-        """Those that are not accepted, whatever room there is; changed only here."""
+        """Samples that the dead-letter queue refuses however much room it has; changed only here."""
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.barred)
 
     def bury(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, reason: DeadLetterReason) -> bool:
-        """Move a sample that just died; false: there is no room, or others wait for it, and so does this one."""
+        """Move a sample that has just become undeliverable; return False if it must wait, for room or behind others."""
         if sample.holder != NIL_GUID:
             # It expired with a consumer, which may have processed it.
             release(sample)
@@ -155,7 +155,7 @@ class Undeliverables:
     def move(
         self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, reason: DeadLetterReason
     ) -> BounceReason | None:
-        """Move a sample, or do nothing where there is no place to go; return why it stays, or None."""
+        """Move a sample to the dead-letter queue, if there is one; return the reason of a refusal, or None."""
         place = self.place
         if place is None:
             return None
@@ -175,7 +175,7 @@ class Undeliverables:
         reason: DeadLetterReason,
         obstacle: BounceReason,
     ) -> None:
-        """Let a sample wait that stays for this reason."""
+        """Let a sample wait in its queue after the dead-letter queue has refused it for this reason."""
         assert self.place is not None, "where there is no place to go, nothing waits for room"
         if obstacle is _TOO_LARGE:
             self._bar(queue, sample)
@@ -185,7 +185,7 @@ class Undeliverables:
         self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self.place.name, reason))
 
     def leave(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample, *, moves: bool) -> None:
-        """Forget a sample that leaves its queue and may have waited here; `moves`: for the dead letters."""
+        """Forget a sample that leaves its queue and may be waiting here; `moves`: it becomes a dead letter."""
         waiting = self.waiting
         if self.barred.pop(sample.position, None) is not None:
             if not self.barred and self.place is not None:
@@ -201,21 +201,21 @@ class Undeliverables:
             queue.go_on_at_once(now)
 
     def bar(self, now: Nanoseconds, queue: UndeliverableSource, sample: Sample) -> None:
-        """Let nothing wait any more behind a sample that is not accepted, whatever room there is."""
+        """Take a sample that is too large for the dead-letter queue out of the line, so that it blocks no other."""
         del self.waiting[sample.position]
         self._bar(queue, sample)
         if not self.waiting and self.place is not None:
             self.place.dead_letter_line.leave(now, queue)
 
     def unbar(self, queue: UndeliverableSource) -> None:
-        """Let those wait again that were not accepted, if the dead-letter queue has other settings since."""
+        """Let refused samples wait again if the settings of the dead-letter queue have changed since."""
         if self.barred and self.place is not None and queue not in self.place.dead_letter_line.barred:
             self.place.dead_letter_line.enter(queue)
             self.waiting |= self.barred
             self.barred.clear()
 
     def forget(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
-        """Let the queue wait no more: it forgets what it holds."""
+        """Remove the queue from the line, because it forgets all samples that it holds."""
         if self.place is not None and len(self):
             self.place.dead_letter_line.barred.pop(queue, None)
             if self.waiting:
@@ -227,6 +227,6 @@ class Undeliverables:
         self.place.dead_letter_line.barred[queue] = None
 
     def give_way(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
-        """Its share is moved: another queue's turn."""
+        """Move the queue to the back of the line after its quantum."""
         if self.place is not None:
             self.place.dead_letter_line.give_way(now, queue)

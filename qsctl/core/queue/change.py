@@ -1,9 +1,8 @@
-"""The settings of a queue that can be changed while it works: [QS 5.4] creates and deletes only, so this is an
-extension.
+"""The settings of a queue that can be changed without a restart, an extension: [QS 5.4] can only create and delete.
 
-Each such field of the settings is marked in its metadata. Other changes are refused, because something outside the
-queue depends on the setting: the files of its samples, its endpoints, its clients, the log of its replicas. The part
-that obeys the setting decides the effect on held samples; none of them drops a sample.
+The field of each such setting is marked in its metadata. Other changes are refused, because something outside the queue
+depends on the setting: the files of its samples, its endpoints, its clients, or the log of its replicas. The part that
+obeys a setting decides the effect on held samples; none drops a sample.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from typing import Any, Final
 from qsctl.core.queue.settings import IN_PLACE, SharedReaderQueueSettings
 
 _WHOLE: Final = frozenset({"qos"})
-"""Fields that are compared as one value, besides the plain ones."""
+"""Fields with several members that are compared as one value."""
 
 WITHOUT_LOSS: Final = (
     "Create a queue of another name with these settings, let its producers write there, move what is held, and delete "
     "the old one"
 )
-"""Way to change a setting without loss that cannot be changed in place."""
+"""Remedy for a setting that cannot be changed in place: how to change it without losing samples."""
 
 
 def differences(former: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> list[str]:
-    """Return the fields in which two settings differ, with dots, in the order of their declaration."""
+    """Return the dotted paths of the fields in which two settings differ, in the order of their declaration."""
     return list(_differences("", former, wanted))
 
 
 def fixed_differences(former: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> list[str]:
-    """Return those of `differences` that cannot be changed in place."""
+    """Return the subset of `differences` that cannot be changed in place."""
     in_place = set(_in_place("", SharedReaderQueueSettings))
     return [path for path in differences(former, wanted) if path not in in_place]
 

@@ -1,7 +1,7 @@
-"""The consumers of a queue and whose turn it is [QS 2.10].
+"""The consumers of a queue and the round robin among them [QS 2.10].
 
-Decides: who may be sent a sample, and the round robin among them. Which sample, and what becomes of it, is decided in
-`dispatch` and `shared_reader_queue`.
+Decides: which consumers may be sent a sample, and which of them is next. Which sample is sent is decided in
+`delivery_groups`, the effect of an answer in `delivery`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from qsctl.identity import Guid
 
 
 class Consumer:
-    """A consumer's reader: its outstanding samples, and how many it accepts.
+    """A consumer's reader, with its outstanding samples and its threshold.
 
-    It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is unlimited
-    [QS 2.10.1]. A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
+    It is eligible while reception is enabled and its number of outstanding samples is at most the threshold; -1 is
+    unlimited [QS 2.10.1]. A sample whose delivery failed is no longer outstanding, so a retry can be sent to the same
+    consumer.
     """
 
     __slots__ = (
@@ -33,13 +34,13 @@ class Consumer:
         self.reception_enabled = True
         self.unacked_threshold = unacked_threshold
         self.own_threshold: int | None = -1
-        """Threshold that its reader reported when it joined, -1 for none; None: only its reports count [QS 2.10.2]."""
+        """Threshold that its reader requested on joining, -1: none; None: replaced by a report [QS 2.10.2]."""
         self.outstanding: dict[int, Sample] = {}
         self.place = -1
         """Its index in the ring."""
 
     def bound(self, queue_threshold: int) -> None:
-        """Let the threshold of the queue hold, and the one that the reader joined with: the smaller; -1 is none."""
+        """Set the threshold to the smaller of the queue's and the reader's own of its joining; -1: no bound."""
         own = self.own_threshold
         if own is not None:
             self.unacked_threshold = (
@@ -48,10 +49,10 @@ class Consumer:
 
 
 class Ring:
-    """Consumers in order of joining, served in turn, beginning after the one served last.
+    """Consumers in order of joining, served round robin, beginning behind the one served last.
 
-    The eligible ones are the set bits of one integer, so that finding the next among thousands of busy consumers costs
-    a shift and not a walk.
+    The eligible consumers are the set bits of one integer, so that finding the next one among thousands of busy
+    consumers costs a shift instead of a walk.
     """
 
     __slots__ = ("_consumers", "_eligible", "_last")
@@ -65,13 +66,13 @@ class Ring:
         return len(self._consumers)
 
     def add(self, consumer: Consumer) -> None:
-        """Seat a consumer last."""
+        """Append a consumer to the ring."""
         consumer.place = len(self._consumers)
         self._consumers.append(consumer)
         self.review(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """Unseat a consumer; the turn of the others does not change."""
+        """Remove a consumer; the turn of the others does not change."""
         place = consumer.place
         del self._consumers[place]
         for follower in self._consumers[place:]:
@@ -82,7 +83,7 @@ class Ring:
             self._last -= 1
 
     def review(self, consumer: Consumer) -> None:
-        """Its outstanding samples or its availability changed."""
+        """Recompute whether a consumer is eligible, after its outstanding samples, threshold or reception changed."""
         if consumer.reception_enabled and (
             consumer.unacked_threshold < 0 or len(consumer.outstanding) <= consumer.unacked_threshold
         ):
@@ -91,14 +92,13 @@ class Ring:
             self._eligible &= ~(1 << consumer.place)
 
     def is_eligible(self, consumer: Consumer) -> bool:
-        """Return whether it may be sent a sample now."""
+        """Return whether a consumer may be sent a sample now."""
         return bool(self._eligible >> consumer.place & 1)
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
-        """Return the eligible consumer whose turn it is, from then on the one served last; None: no consumer is
-        eligible.
+        """Return the next eligible consumer and record it as the one served last; None: no consumer is eligible.
 
-        `other_than` is chosen only when there is no other ([QS 2.9]: to a different consumer).
+        `other_than` is chosen only if no other is eligible ([QS 2.9]: to a different consumer).
         """
         eligible = self._eligible
         if other_than is not None:

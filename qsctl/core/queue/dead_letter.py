@@ -1,7 +1,6 @@
-"""Dead letters: when a sample becomes one, and its content [QS 2.12].
+"""Dead letters: which samples become one, and their identity and content [QS 2.12].
 
-Decides: which ends of a sample make it a dead letter, its identity, and how it is built. The queues move it, see
-`undeliverable`.
+Decides: which causes of removal make a dead letter, its identity, and its members. `undeliverable` moves it.
 """
 
 from __future__ import annotations
@@ -19,33 +18,33 @@ REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
     RemovalCause.EXPIRED: DeadLetterReason.LIFESPAN,
     RemovalCause.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
 }
-"""The two reasons of section 2.12. A delivered or flushed sample never becomes a dead letter."""
+"""The two reasons of [QS 2.12]. A delivered or flushed sample never becomes a dead letter."""
 
 CAUSES: Final[dict[DeadLetterReason, RemovalCause]] = {reason: cause for cause, reason in REASONS.items()}
 
 
 _PLACE: Final = Struct(">qq")
-"""Incarnation and position."""
+"""Binary form of incarnation and position."""
 
 
 class DeadLetterSource(Protocol):
-    """A queue whose samples die."""
+    """A queue whose undeliverable samples become dead letters."""
 
     label: str
     incarnation: Incarnation
 
 
 def origin_of(source: DeadLetterSource, sample: Sample, reason: DeadLetterReason) -> DeadLetterOrigin:
-    """Return what a dead letter was before."""
+    """Return the origin of a dead letter: its queue, position and identity before, and the reason."""
     return DeadLetterOrigin(source.label, sample.position, sample.identity, reason, source.incarnation)
 
 
 def dead_letter_identity(origin: DeadLetterOrigin) -> SampleIdentity:
-    """Return the identity of a dead letter: that of the undelivered sample and of its place in its queue, in one.
+    """Return the identity of a dead letter, a digest of the sample's identity and of its place in its queue.
 
-    Several queues take a copy of a sample [QS 2.6], and each may fail to deliver its own; a queue that was deleted and
-    created again may get the sample anew, and so may one that has forgotten its identity. The sample's identity alone
-    does not distinguish the dead letters, neither in their queue nor in an acknowledgment.
+    The sample's identity alone does not distinguish dead letters, neither in their queue nor in an acknowledgment:
+    several queues receive a copy of a sample [QS 2.6], and each may fail to deliver its own. A queue that was deleted
+    and created again, or that has forgotten the identity, may also receive the same sample again.
     """
     identity = origin.identity
     digest = blake2b(origin.queue.encode() + b"\0" + identity.writer_guid, digest_size=GUID_SIZE_BYTES)
@@ -57,14 +56,14 @@ def dead_letter_identity(origin: DeadLetterOrigin) -> SampleIdentity:
 def letter(
     now: Nanoseconds, sample: Sample, position: int, origin: DeadLetterOrigin, expires_at_ns: Nanoseconds
 ) -> Sample:
-    """Return the sample as the dead-letter queue holds it: its payload and redelivered flag, a new life.
+    """Return the dead letter of a sample, with its payload and redelivered flag and a lifespan of its own.
 
     Args:
-        now: when it is moved.
-        sample: as the queue held it that could not deliver it.
-        position: its place in the dead-letter queue.
-        origin: which sample it is.
-        expires_at_ns: by the dead-letter queue's own lifespan; the producer's is over, or was for another queue.
+        now: the instant of the move.
+        sample: the undeliverable sample, as its queue holds it.
+        position: the dead letter's position in the dead-letter queue.
+        origin: identifies the undeliverable sample.
+        expires_at_ns: by the dead-letter queue's own lifespan; the producer's does not apply here.
     """
     return Sample(
         position=position,

@@ -22,35 +22,37 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 NOTHING_LISTED: Final[Mapping[str, Incarnation]] = MappingProxyType({})
-"""Incarnations of a service in which all that is hosted came with it."""
+"""Empty mapping: every subscriber and queue has the incarnation of the service."""
 
 
 def participant_identifier(participant: str) -> ResourceIdentifier:
-    """`/domain_participant/P`."""
+    """Return `/domain_participant/P`."""
     return ResourceIdentifier(((ResourceKind.DOMAIN_PARTICIPANT, participant),))
 
 
 def subscriber_identifier(participant: str, subscriber: str) -> ResourceIdentifier:
-    """`/domain_participant/P/shared_subscriber/S`."""
+    """Return `/domain_participant/P/shared_subscriber/S`."""
     return participant_identifier(participant).child(ResourceKind.SHARED_SUBSCRIBER, subscriber)
 
 
 def queue_identifier(participant: str, subscriber: str, settings: SharedReaderQueueSettings) -> ResourceIdentifier:
-    """`…/shared_reader_queue/Q`, or `…/dead_letter_shared_reader_queue/Q`."""
+    """Return `…/shared_reader_queue/Q`, or `…/dead_letter_shared_reader_queue/Q`."""
     kind = ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE if settings.is_dead_letter else ResourceKind.SHARED_READER_QUEUE
     return subscriber_identifier(participant, subscriber).child(kind, settings.name)
 
 
 def reply_topic(settings: SharedReaderQueueSettings) -> str:
-    """Return the topic of a queue's replies [QS Table 3.14]; empty when it has no `reply_type`."""
+    """Return the topic of a queue's replies [QS Table 3.14]; empty: it has no `reply_type`."""
     return (settings.reply_topic or f"{settings.topic_name}Reply") if settings.reply_type else ""
 
 
 def tied_queues(
     queues: Iterable[SharedReaderQueueSettings],
 ) -> Iterator[tuple[SharedReaderQueueSettings, SharedReaderQueueSettings]]:
-    """Yield the pairs of a subscriber's queues that one engine must have: a sample goes to its dead letters in one
-    step, and a reply topic that is declared as a queue replaces the implicit reply queue.
+    """Yield the pairs of a subscriber's queues that must be in one engine.
+
+    These are a queue and its dead-letter queue, because a sample moves between them atomically, and a queue and the
+    declared queue of its reply topic, which replaces the implicit reply queue.
     """
     by_name = {queue.name: queue for queue in queues}
     by_topic = {queue.topic_name: queue for queue in by_name.values()}
@@ -63,7 +65,10 @@ def tied_queues(
 
 
 def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-    """Return the reply queue that a `reply_type` brings: configured like the queue itself [QS 2.11, Table 3.14]."""
+    """Return the settings of the implicit reply queue of a queue with a `reply_type` [QS 2.11, Table 3.14].
+
+    They are the queue's own, but for names, topic and types.
+    """
     return replace(
         settings,
         name=f"{settings.name}Reply",
@@ -75,7 +80,7 @@ def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQue
 
 
 class HostedSubscriber:
-    """A shared subscriber and its queues by name; `implicit` names the ones that no configuration declares."""
+    """A shared subscriber and its queues by name."""
 
     __slots__ = ("implicit", "incarnation", "participant", "queues", "settings")
 
@@ -85,33 +90,33 @@ class HostedSubscriber:
         self.incarnation = incarnation
         self.queues: dict[str, SharedReaderQueue] = {}
         self.implicit: dict[str, str] = {}
-        """Implicit reply queue to the queue it came with."""
+        """Owner of each implicit reply queue, by the reply queue's name; no configuration declares these."""
 
     def put_in_order(self, declared: Iterable[SharedReaderQueueSettings]) -> None:
-        """List the queues as they are declared, each with its implicit reply queue behind it."""
+        """Sort the queues in the order of declaration, each followed by its implicit reply queue."""
         replies = {owner: reply for reply, owner in self.implicit.items()}
         names = [name for queue in declared for name in (queue.name, replies.get(queue.name)) if name is not None]
         self.queues = {name: self.queues[name] for name in names}
 
     def current_settings(self) -> SharedSubscriberSettings:
-        """Return the configuration as it is now; without implicit reply queues, which are created with their queues."""
+        """Return the current configuration, without implicit reply queues, which are created with their owners."""
         declared = (queue.settings for name, queue in self.queues.items() if name not in self.implicit)
         return replace(self.settings, queues=tuple(declared))
 
 
 class Hosting:
-    """All that a service hosts.
+    """The shared subscribers and queues of a service.
 
     Args:
-        settings: what is hosted at first.
-        outbox: given to every queue.
+        settings: the initial configuration.
+        outbox: shared by all queues.
         journals_everything: whether volatile queues are recorded too.
         replicates: whether replicated queues are recorded, each in the stream of its replication group.
-        incarnation: of the service, and of what `incarnations` does not list.
+        incarnation: of the service, and of every resource that `incarnations` does not list.
         incarnations: of subscribers and queues, by full name.
 
     Raises:
-        Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
+        Refused: the configuration contains two queues of one name or topic, or an invalid dead-letter queue.
     """
 
     __slots__ = (
@@ -155,9 +160,9 @@ class Hosting:
             queue.be(incarnations.get(name, queue.incarnation))
 
     def incarnations(self) -> dict[str, Incarnation]:
-        """Return the incarnations by full name of what has another than that in which it is hosted.
+        """Return the incarnations, by full name, that differ from the default.
 
-        A subscriber has that of the service, a queue that of its subscriber, unless it is listed.
+        The default is the service's for a subscriber, and the subscriber's for a queue.
         """
         listed: dict[str, Incarnation] = {}
         for (participant, name), hosted in self.subscribers.items():
@@ -169,20 +174,20 @@ class Hosting:
         return listed
 
     def settings(self) -> ServiceSettings:
-        """Return the configuration as it is now."""
+        """Return the current configuration."""
         return replace(self._settings, participants=tuple(map(self._current, self._participants.values())))
 
     def participants(self) -> dict[ResourceIdentifier, DomainParticipantSettings]:
-        """Every domain participant, as it is now."""
+        """Return the current configuration of every domain participant."""
         return {participant_identifier(name): self._current(held) for name, held in self._participants.items()}
 
     def add_subscriber(
         self, participant: str, settings: SharedSubscriberSettings, incarnation: Incarnation
     ) -> list[SharedReaderQueue]:
-        """Host a shared subscriber; returns its queues.
+        """Add a shared subscriber; return its queues.
 
         Raises:
-            Refused: there is one of that name, or its queues contradict each other; nothing was changed.
+            Refused: a subscriber of that name exists, or its queues contradict each other; nothing was changed.
         """
         if (participant, settings.name) in self.subscribers:
             raise Refused(f"shared subscriber {participant}/{settings.name} exists", remedy="Choose another name.")
@@ -201,7 +206,7 @@ class Hosting:
         return added
 
     def remove_subscriber(self, participant: str, subscriber: str) -> list[SharedReaderQueue]:
-        """Let a shared subscriber go; returns the queues that went with it."""
+        """Remove a shared subscriber; return the queues that were removed with it."""
         hosted = self.subscribers.pop((participant, subscriber))
         removed = list(hosted.queues.values())
         for queue in removed:
@@ -211,10 +216,10 @@ class Hosting:
     def add_queue(
         self, participant: str, subscriber: str, settings: SharedReaderQueueSettings, incarnation: Incarnation
     ) -> list[SharedReaderQueue]:
-        """Host one more queue, and the implicit reply queue that it brings; returns both.
+        """Add a queue and the implicit reply queue that it requires; return both.
 
         Raises:
-            Refused: its name or topic is taken, or its dead letters are impossible; nothing was changed.
+            Refused: its name or topic is in use, or its dead-letter queue is invalid; nothing was changed.
         """
         hosted = self.subscribers[participant, subscriber]
         added = [self._add(hosted, settings, incarnation)]
@@ -226,7 +231,7 @@ class Hosting:
         return added
 
     def remove_queue(self, participant: str, subscriber: str, name: str) -> list[SharedReaderQueue]:
-        """Let a queue go, and its implicit reply queue; returns both.
+        """Remove a queue and its implicit reply queue; return both.
 
         Raises:
             Refused: as `removed_with` does.
@@ -237,10 +242,11 @@ class Hosting:
         return removed
 
     def check_change(self, participant: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-        """Find out whether the queue of this name can have these settings without being created anew.
+        """Check that the queue of this name can be changed to these settings in place.
 
         Raises:
-            Refused: it is an implicit reply queue, being deleted, replicated, or differs in what cannot be changed.
+            Refused: the queue is an implicit reply queue, being deleted, or replicated, or a setting that cannot be
+                changed in place differs.
         """
         hosted = self.subscribers[participant, subscriber]
         name, queue = settings.name, hosted.queues[settings.name]
@@ -265,7 +271,7 @@ class Hosting:
     def change_queue(
         self, now: Nanoseconds, participant: str, subscriber: str, settings: SharedReaderQueueSettings
     ) -> None:
-        """Let the queue of this name have other settings, and the reply queue that came with it; see `check_change`."""
+        """Change the settings of a queue and of its implicit reply queue; call `check_change` before."""
         hosted = self.subscribers[participant, subscriber]
         for reply, owner in hosted.implicit.items():
             if owner == settings.name:
@@ -273,7 +279,7 @@ class Hosting:
         hosted.queues[settings.name].change(now, settings)
 
     def shut(self, participant: str, queue: SharedReaderQueue) -> None:
-        """Stop samples from reaching a queue; a second call changes nothing."""
+        """Stop routing samples of its topic to a queue; a second call has no effect."""
         topic = (participant, queue.settings.topic_name)
         takers = self.by_topic.get(topic, [])
         if queue in takers:
@@ -282,10 +288,10 @@ class Hosting:
                 del self.by_topic[topic]
 
     def removed_with(self, participant: str, subscriber: str, name: str) -> list[SharedReaderQueue]:
-        """Return the queues that go with this one, itself first.
+        """Return the queues that are removed together with this one, itself first.
 
         Raises:
-            Refused: it is an implicit reply queue itself, or holds the dead letters of a queue that remains.
+            Refused: the queue is an implicit reply queue, or the dead-letter queue of a queue that remains.
         """
         hosted = self.subscribers[participant, subscriber]
         owner = hosted.implicit.get(name)
@@ -302,7 +308,7 @@ class Hosting:
         return [hosted.queues[each] for each in names]
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
-        """Return the queue that takes a queue's dead letters [QS 2.12]."""
+        """Return the queue that receives a queue's dead letters [QS 2.12]; None: it has none."""
         name = queue.settings.dead_letter_queue
         return self.queues[f"{queue.name.rpartition('/')[0]}/{name}"] if name else None
 
@@ -362,10 +368,10 @@ class Hosting:
 
 
 def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
-    """Check names, topics and dead letters of one subscriber [QS 2.3, 2.12].
+    """Check a new queue's name, topic and dead-letter queue against the others of its subscriber [QS 2.3, 2.12].
 
     Raises:
-        Refused: the message names the obstacle.
+        Refused: the message states the conflict.
     """
     name, siblings, where = settings.name, hosted.queues, f"{hosted.participant}/{hosted.settings.name}"
     if name in siblings:
@@ -395,10 +401,10 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
 
 
 def _check_replication(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
-    """Check that a queue and its dead letters are one replication group: one log, one master, one quorum.
+    """Check that a queue and its dead-letter queue can form one replication group: one log, one master, one quorum.
 
     Raises:
-        Refused: one of the two is not replicated, or not as the other.
+        Refused: only one of the two is replicated, or their settings of replication differ.
     """
     if not settings.dead_letter_queue:
         return

@@ -1,9 +1,9 @@
 """Samples that a command enqueues: moved from another queue, requeued, or imported (an extension).
 
-Decides: which parts of such a sample are kept, and its outcome. Its identity, its related identities and its flags
-stay, it is flagged INSERTED, and attempts begin anew. A sample that the command carries is flagged REDELIVERED unless
-the command forbids it: a copy may be elsewhere, and may have been processed. One that moves inside the service is in
-one queue at any time, and keeps that flag as it is.
+Decides: which members of such a sample are kept, and the outcome. Its identity, its related identities and its flags
+are kept, it is flagged INSERTED, and its attempts restart from zero. A sample that the command carries is flagged
+REDELIVERED unless the command forbids it: a copy may exist elsewhere and may have been processed. A sample that moves
+inside the service is in one queue at any time, and keeps that flag as it is.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Insertion(Enum):
 
     @property
     def is_done(self) -> bool:
-        """Return whether the queue holds the sample."""
+        """Return whether the queue holds the sample now."""
         return self in (Insertion.ENQUEUED, Insertion.HELD_ALREADY)
 
 
 OF_ONE_SAMPLE: Final = frozenset({Insertion.EXPIRED.value, Insertion.HELD_ANOTHER.value, Insertion.TOO_LARGE.value})
-"""Reasons that concern a sample alone: the next one may be enqueued."""
+"""Reasons that depend on the sample alone: another sample may still be enqueued."""
 
 _REFUSED: Final = {
     BounceReason.EXPIRED: Insertion.EXPIRED,
@@ -58,10 +58,10 @@ _REFUSED: Final = {
 
 
 def refused_insertion(reason: BounceReason, *, holds_back: bool) -> Insertion:
-    """Return what became of a sample that a queue refused.
+    """Return the outcome for a sample that a queue refused.
 
     Args:
-        reason: why.
+        reason: the queue's reason.
         holds_back: whether the memory of the service is at its bound.
     """
     if holds_back and reason is BounceReason.NOT_STORED:
@@ -72,14 +72,14 @@ def refused_insertion(reason: BounceReason, *, holds_back: bool) -> Insertion:
 def sample_of(
     now: Nanoseconds, inserted: InsertedSample, position: int, lifespan: QueueLifespan, *, is_dead_letter: bool
 ) -> Sample | None:
-    """Return the sample as a queue holds it; None: it is not a dead letter, and the queue accepts no others.
+    """Return the sample to enqueue; None: it is not a dead letter, and the queue holds only dead letters.
 
     Args:
         now: the instant.
         inserted: the sample in the command.
-        position: its place in the queue.
-        lifespan: of the queue; it begins now, unless the sample has an end of its own.
-        is_dead_letter: whether the queue holds dead letters; elsewhere where a dead letter came from is left out.
+        position: its position in the queue.
+        lifespan: of the queue; it begins now, unless the sample has its own expiry.
+        is_dead_letter: whether the queue holds dead letters; any other queue drops the origin of a dead letter.
     """
     origin = None
     identity = inserted.identity
@@ -123,15 +123,16 @@ def moved_sample(
     begins_anew: bool,
     payload: bytes | None,
 ) -> Sample | None:
-    """Return a sample of another queue as this one holds it; None: it is not a dead letter, and the queue accepts no
-    others.
+    """Return the sample of another queue as this one will hold it.
+
+    None: the sample is not a dead letter, and this queue holds only dead letters.
 
     Args:
         now: the instant.
-        sample: as the other queue holds it.
-        position: its place in this queue.
-        lifespan: of this queue; it begins now, unless the sample has an end of its own and keeps it.
-        is_dead_letter: whether this queue holds dead letters; elsewhere where a dead letter came from is left out.
+        sample: the sample in the other queue.
+        position: its position in this queue.
+        lifespan: of this queue; it begins now, unless the sample has its own expiry and keeps it.
+        is_dead_letter: whether this queue holds dead letters; any other queue drops the origin of a dead letter.
         begins_anew: whether the lifespan begins now in any case.
         payload: the payload to hold in memory; None: it is on disk.
     """

@@ -1,7 +1,7 @@
-"""The outbox of a service's queues: records, messages and events, in order.
+"""The outbox of a service's queues: records, messages and events in order of their creation.
 
-Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events. The
-service's settings for all of its queues are here, too.
+Decides: the batching of records by stream; all queues share one sequence of messages and one of events. It also holds
+the service's settings that apply to all of its queues.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class OpenStream:
         """The index of the last record before the open batch."""
         self.records: list[Record] = []
         self.opening: Record | None = None
-        """The first record of a stream that has none, written with the next one."""
+        """The first record of a stream that is still empty; it is written together with the next record."""
 
     @property
     def last_index(self) -> int:
-        """The index of the last record; 0 when there is none."""
+        """Return the index of the last record; 0: there is none."""
         return self.base_index + len(self.records)
 
     def begin(self) -> list[Record]:
-        """Return the records of the open batch, in which this stream has none yet."""
+        """Enter this stream into the open batch, and return its list of records there."""
         self._begun.append(self)
         if self.opening is not None and not self.base_index:
             self.records.append(self.opening)
@@ -52,7 +52,7 @@ class OpenStream:
         (self.records or self.begin()).append(record)
 
     def take(self) -> Batch:
-        """Close the batch."""
+        """Close the batch of this stream and return it."""
         batch = Batch(self.name, self.base_index + 1, self.records)
         self.base_index += len(self.records)
         self.records = []
@@ -63,11 +63,11 @@ class Counting(Protocol):
     """A queue that counts usual steps, see `SamplesPassed`."""
 
     def end_count(self) -> None:
-        """Begin anew with the next step."""
+        """Detach the current counter; the next step begins a new one."""
 
 
 class Outbox:
-    """The open batch, and the service's agenda."""
+    """The open batch of a service's engine, and its agenda."""
 
     __slots__ = (
         "_begun",
@@ -89,35 +89,35 @@ class Outbox:
 
     def __init__(self) -> None:
         self.share_count = INFINITE_NS
-        """Number of samples that a queue moves in a row for one cause; the rest follows in the next turn."""
+        """Quantum: number of samples that a queue moves in a row for one cause; the rest follows in the next turn."""
         self.holds_back = False
-        """Whether nothing new is enqueued, for memory is at its bound."""
+        """Whether no new sample is enqueued, because memory is at its bound."""
         self.payload_size_bytes_max: int = INFINITE_NS
-        """No larger payload comes from outside: the transport's own bound."""
+        """The largest payload that the transport accepts, in octets."""
         self.reports_each_step = True
-        """Whether each step of a sample is an event; else the usual ones are counted, see `SamplesPassed`."""
+        """Whether each step of a sample is an event; otherwise the usual steps are counted, see `SamplesPassed`."""
         self.reports_inputs = False
-        """Whether messages without an event are handed over too, see `Input`."""
+        """Whether incoming messages are part of the batch too, see `Input`."""
         self.inputs: list[Input] = []
         self.counting: list[Counting] = []
-        """The queues that do so in the open batch."""
+        """The queues whose counters are in the open batch."""
         self._begun: list[OpenStream] = []
         self.service_stream = self.open_stream(SERVICE_STREAM)
         self.messages: list[Outbound] = []
         self.events: list[Event] = []
         self.spilling: list[Sample] = []
-        """Samples whose payload is on disk as soon as this batch is stored [QS 2.14.2]."""
+        """Samples whose payload leaves memory when this batch is closed, and is on disk only [QS 2.14.2]."""
         self.agenda = Agenda()
         self._has_spilled = False
         self.moves_samples = False
         """Whether a command moved samples in the open batch, see `Ready`."""
 
     def open_stream(self, name: StreamName) -> OpenStream:
-        """Return a new stream, without records."""
+        """Return a new stream without records."""
         return OpenStream(name, self._begun)
 
     def forget(self, stream: OpenStream) -> None:
-        """Take back what a stream has in the open batch, and what rests on it. Its indexes begin anew."""
+        """Discard a stream's records in the open batch and the messages that rest on them; its indexes restart."""
         if stream.records:
             self._begun.remove(stream)
             handed_over = stream.base_index
@@ -128,22 +128,22 @@ class Outbox:
         stream.base_index = 0
 
     def note_input(self, now: Nanoseconds, message: Inbound) -> None:
-        """Hand over a message with what has happened so far before it."""
+        """Add an incoming message to the batch, with the number of events before it."""
         self.inputs.append(Input(len(self.events), now, message))
 
     def end_counts(self) -> None:
-        """Let the counts of usual steps grow no more: they are being read."""
+        """Detach the counters of usual steps from their queues, because they are about to be read."""
         for queue in self.counting:
             queue.end_count()
         self.counting.clear()
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing happened since the last batch was closed."""
+        """Return whether the open batch is empty."""
         return not (self._begun or self.messages or self.events or self.inputs or self.counting or self.spilling)
 
     def take(self) -> Ready:
-        """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
+        """Close the batch and open the next one. Payloads that are on disk only are released from memory here."""
         batches = [each.take() for each in self._begun]
         ready = Ready(batches, self.messages, self.events, self._has_spilled, self.inputs or (), self.moves_samples)
         self._begun.clear()

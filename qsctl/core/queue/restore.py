@@ -1,9 +1,10 @@
 """The replay of records into a queue, and the capture of a queue as records [QS 2.14].
 
-Decides: the effect of each record when it is replayed, the fewest records of a state, and how a queue resumes from a
-replayed state. There is one way from records to a working queue: `QueueReplay` them into an empty queue, which rebuilds
-exactly the state that wrote them, deliveries in progress included; `complete_moves`; `resume`. A start uses it, the
-CREATE of a queue that was on disk, and a queue that is rolled back to its store.
+Decides: the effect of each record when it is replayed, the smallest set of records that describes a state, and how a
+queue resumes from a replayed state. All ways from records to a working queue have the same steps: a `QueueReplay` into
+an empty queue, which rebuilds exactly the state that wrote the records, including deliveries in progress; then
+`complete_moves`; then `resume`. They are used at a start, by the CREATE of a queue that has files on disk, and when a
+queue is rolled back to its store.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 _REDELIVERED = int(SampleFlag.REDELIVERED)
 _POSITION: Final = attrgetter("position")
 NOTHING_ASSIGNED: Final[Mapping[int, Guid]] = MappingProxyType({})
-"""For `resume`, where no other process sent anything before."""
+"""Default of `resume`: no earlier process has assigned samples."""
 
 
 class QueueReplay:
-    """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards.
+    """The replay of one queue's records into its held samples. Only a replay looks samples up by position.
 
     Args:
-        queue: it holds nothing, or what an earlier replay gave it.
-        is_restart: whether its service starts; else it has been working.
+        queue: an empty queue, or one with the samples of an earlier replay.
+        is_restart: whether its service is starting; False: it has been working.
     """
 
     __slots__ = ("_by_position", "_held", "_one_of", "_queue", "dead_letters", "is_restart", "moved_from")
@@ -63,16 +64,16 @@ class QueueReplay:
         self._queue = queue
         self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
-        """Samples of other queues that came here as dead letters, in order, including those that left again."""
+        """The origins of all dead letters that entered this queue, in order, including those that have left it."""
         self.moved_from: list[MovedFrom] = []
-        """The places of other queues that commands moved samples from to here, also where those left again."""
+        """The places in other queues from which commands moved samples here, including those that have left again."""
         known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
         self._one_of = known_guids.setdefault
-        """Called with a GUID twice, gives one object for it: records bring their own, and samples would keep them."""
+        """Deduplicate equal GUID objects: each record has its own, and samples would keep all of them in memory."""
         self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
 
     def play(self, record: QueueRecord) -> bool:
-        """Do again what was recorded; false when it concerns a sample that these records never enqueued, or twice."""
+        """Apply a record; return False if it has no effect: its sample was never enqueued, or was enqueued before."""
         if type(record) is Enqueued:
             return self._enqueue(record)
         if type(record) is Assigned:
@@ -120,14 +121,14 @@ class QueueReplay:
         return True
 
     def complete_move(self, origin: DeadLetterOrigin) -> None:
-        """Let a sample go that became a dead letter: where both queues have one stream, that is one record."""
+        """Remove a sample that became a dead letter; in a shared stream the dead letter's record removes it too."""
         sample = self._held.known.get(origin.identity)
         if sample is not None and sample.position == origin.position and origin.incarnation == self._queue.incarnation:
             del self._by_position[sample.position]
             self._held.retire(sample)
 
     def leave_moved(self, place: MovedFrom) -> Sample | None:
-        """Let a sample go that is held in another queue since; return it, or None where it is gone already."""
+        """Remove a sample that another queue holds since a move, and return it; None: it has been removed already."""
         if place.incarnation != self._queue.incarnation:
             return None
         sample = self._by_position.pop(place.position, None)
@@ -136,11 +137,11 @@ class QueueReplay:
         return sample
 
     def deliveries_in_progress(self) -> dict[int, Guid]:
-        """Return who was assigned what, by position."""
+        """Return the consumer of each sample that is being delivered, by the sample's position."""
         return {sample.position: sample.holder for sample in self._held if sample.state is SampleState.SENT}
 
     def _be(self, incarnation: Incarnation) -> None:
-        """Let what follows be of an incarnation; what a store has of another one before is not this queue's."""
+        """Set the incarnation of the records that follow; drop samples of another incarnation in the same store."""
         queue = self._queue
         if queue.is_replicated:
             return
@@ -203,21 +204,21 @@ class QueueReplay:
 
 
 def without(records: Iterable[Record], refused: Container[int]) -> Iterator[Record]:
-    """Return a queue's records as if the samples at these positions had never been written."""
+    """Return a queue's records without those of the samples at these positions."""
     return (record for record in records if getattr(record, "position", -1) not in refused)
 
 
 def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Iterable[DeadLetterOrigin]) -> None:
-    """Complete the moves to the dead letters that a crash cut in two, before `resume`.
+    """Complete the moves to the dead-letter queue that a crash interrupted; call it before `resume`.
 
-    The dead letter is stored first, so that it may be there while the sample is still held, or its queue's store
-    lacks it from the beginning: then its producer has no answer, and will write it again. What died in another queue of
-    this name, before it was deleted and created again, is of another incarnation and completes nothing.
+    The dead letter is stored first. After a crash the sample may therefore still be held, or may never have been stored
+    in its own queue: then its producer got no answer and will write it again. A dead letter of an earlier queue of this
+    name, since deleted, is of another incarnation and completes nothing.
 
     Args:
         now: the instant of the restart.
-        queue: where the samples came from.
-        dead_letters: the samples that became dead letters in its dead-letter queue, of whatever queue.
+        queue: the queue that the samples came from.
+        dead_letters: the origins of the dead letters in its dead-letter queue, of any queue.
     """
     held, stream = queue.held, queue.stream
     own = [
@@ -243,18 +244,18 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
 def leave_moved(
     now: Nanoseconds, source: SharedReaderQueue, places: Iterable[MovedFrom], replay: QueueReplay | None
 ) -> list[MovedFrom]:
-    """Let samples go that commands moved to other queues, should a crash have left them here too, before `resume`.
+    """Remove samples that commands moved to other queues and that a crash left here too; call it before `resume`.
 
-    What was moved from another queue of this name, before it was deleted and created again, was of another incarnation.
+    Moves from an earlier queue of this name, since deleted, are of another incarnation and have no effect.
 
     Args:
         now: the instant of the restart.
-        source: the queue that the samples were in.
-        places: their places, in no order.
-        replay: what is replayed into that queue; None: nothing, it works.
+        source: the queue from which the samples were moved.
+        places: their places, in any order.
+        replay: the replay into that queue that is in progress; None: the queue is working.
 
     Returns:
-        The places where there was one.
+        The places from which a sample was removed.
     """
     if replay is not None:
         left = [place for place in places if replay.leave_moved(place) is not None]
@@ -279,9 +280,9 @@ def resume(
 ) -> None:
     """Start a queue from a replayed state [QS 2.14.2.1].
 
-    A delivery that was in progress is void, and its outcome is unknown. A sample that expired meanwhile, or has spent
-    its attempts, is dead-lettered or removed. A sample of `assigned`, which names consumers by position, goes to that
-    consumer again before any other is sent, if it has joined and has room [QS 7.1.1.3].
+    A delivery that was in progress is void, and its outcome is unknown. A sample that has expired meanwhile, or has
+    spent its attempts, is dead-lettered or removed. A sample of `assigned`, which maps positions to consumers, is sent
+    to that consumer again before any other sample, if the consumer has joined and is eligible [QS 7.1.1.3].
     """
     context = queue.context
     samples = list(queue.held)
@@ -334,7 +335,7 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, a
 
 
 def _resume_undeliverable(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
-    """Move a dead sample that waited for room among the dead letters; there may be some now, or no such place."""
+    """Move an undeliverable sample to the dead-letter queue; without a queue remove it; without room let it wait."""
     reason, undeliverables = UNDELIVERABLE[sample.state], queue.undeliverables
     waits = bool(undeliverables.waiting)
     obstacle = BounceReason.QUEUE_FULL if waits else undeliverables.move(now, queue.context, sample, reason)
@@ -345,9 +346,9 @@ def _resume_undeliverable(now: Nanoseconds, queue: SharedReaderQueue, sample: Sa
 
 
 def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:
-    """Return the fewest records that replay to the state of a queue, for a store that is compacted.
+    """Return the smallest set of records that replays to the state of a queue, for a store that is compacted.
 
-    A payload that is on disk only is named by `payload_from`: the old store still has it.
+    A payload that is on disk only is referenced by `payload_from`: the old store still has it.
     """
     yield _remembered(queue)
     for sample in queue.held:
@@ -355,23 +356,23 @@ def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:
 
 
 class Capture:
-    """A capture of a queue as records while the queue works: a part at a time, in the order of positions.
+    """A capture of a queue as records while the queue works, in several parts in the order of positions.
 
     A replay must receive, behind each part, the later records of the samples up to `taken_to`, and none of the others.
-    With the last part, which has the remembered identities, it is the state of that moment.
+    The last part also contains the remembered identities; with it the capture is the state of that moment.
     """
 
     def __init__(self, queue: SharedReaderQueue) -> None:
         self._queue = queue
         self._left = deque(queue.held)
         self.taken_to = -1
-        """The highest position that was taken, or passed over for being gone."""
+        """The highest position that was captured, or skipped because its sample has left."""
         self.is_over = False
-        """Whether the last share was taken."""
+        """Whether the last part was returned."""
         self._round = 0
 
     def take(self, count: int) -> list[QueueRecord]:
-        """Return the records of approximately the given number of samples."""
+        """Return the records of the next samples: `count`, or more in later rounds."""
         held, name, left = self._queue.held, self._queue.name, self._left
         if len(left) <= count << self._round:
             # What came since is held, too. Each round takes larger shares than the one before, or a queue that is
@@ -397,7 +398,7 @@ def _remembered(queue: SharedReaderQueue) -> Remembered:
 
 
 def _records_of(queue: str, sample: Sample) -> Iterator[QueueRecord]:
-    """One held sample as it is now."""
+    """Yield the records of one held sample in its present state."""
     yield enqueued_record(queue, sample, (queue, sample.position) if sample.payload is None else None)
     if sample.attempts or sample.redelivered or sample.past_holders:
         yield Returned(queue, sample.position, sample.attempts, sample.redelivered, sample.past_holders)

@@ -1,7 +1,7 @@
 """A held sample and its lifecycle [QS 2.9, Table 2.1].
 
-Decides: which states there are and what leads from one to the next. `Sample.move` is the only place that assigns a
-state, and it takes the next one from `TRANSITIONS`. Who causes a move, and when, is `shared_reader_queue`'s.
+Decides: the states of a sample and the transitions between them. `Sample.move` and `Sample.dispatch` alone assign a
+state, and take the next one from `TRANSITIONS`. The other parts of the queue decide which transitions happen, and when.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from qsctl.instant import Nanoseconds
 
 @unique
 class SampleState(IntEnum):
-    """The states of section 2.9; in the last four no consumer is sent the sample any more, and it leaves the queue.
+    """The states of [QS 2.9]; a sample in one of the last four is not sent any more, and leaves the queue.
 
-    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command [QS 5.4.3]. A sample that is EXPIRED
-    or in FAILED_DELIVERY stays in its queue while the dead-letter queue has no room for it.
+    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command [QS 5.4.3]. A sample that is EXPIRED or in
+    FAILED_DELIVERY remains in its queue while the dead-letter queue has no room for it.
     """
 
     ARRIVED = 0
@@ -38,16 +38,16 @@ class SampleState(IntEnum):
 
 @unique
 class Cause(IntEnum):
-    """The cause of a sample's transition. Each is one row, or half a row, of Table 2.1."""
+    """The cause of a sample's transition. Each corresponds to one row, or half a row, of [QS Table 2.1]."""
 
     STORE = 0
-    """It was received and stored in the queue."""
+    """The sample was received and stored in the queue."""
     ASSIGN = 1
     """A consumer was chosen."""
     SEND = 2
-    """It was sent to that consumer."""
+    """The sample was sent to that consumer."""
     ACKNOWLEDGE = 3
-    """A consumer that was sent it reported success, perhaps late."""
+    """A consumer that was sent the sample reported success, perhaps late."""
     REJECT = 4
     """The consumer reported failure."""
     TIME_OUT = 5
@@ -55,17 +55,17 @@ class Cause(IntEnum):
     RETRY = 6
     """Attempts are left (AttemptedDeliveryCount < MAX_ATTEMPTS)."""
     GIVE_UP = 7
-    """None is left (AttemptedDeliveryCount = MAX_ATTEMPTS)."""
+    """No attempts are left (AttemptedDeliveryCount = MAX_ATTEMPTS)."""
     EXPIRE = 8
     """The lifespan elapsed."""
     FLUSH = 9
-    """A command removed it."""
+    """A command removed the sample."""
     RESTORE = 10
     """The service restarted; the delivery in progress is void [QS 2.14.2.1]."""
     HAND_BACK = 11
-    """The consumer detached and reports that it did not process it."""
+    """The consumer detached and reports that it did not process the sample."""
     DEAD_LETTER = 12
-    """There is room for it in the dead-letter queue at last, or no such queue any more."""
+    """The dead-letter queue has room for the sample at last, or no longer exists."""
 
 
 _S, _C = SampleState, Cause
@@ -94,7 +94,7 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
     **{(state, _C.FLUSH): _S.FLUSHED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT)},
     **{(state, _C.RESTORE): _S.ENQUEUED for state in (_S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},
 }
-"""Table 2.1. A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
+"""[QS Table 2.1]. Any other pair is a defect of this program, and raises an error."""
 
 
 _DISPATCHED: Final = {
@@ -102,37 +102,37 @@ _DISPATCHED: Final = {
     for state in SampleState
     if (state, _C.ASSIGN) in TRANSITIONS
 }
-"""State of a sample that was assigned to a consumer and sent to it, by its former state."""
+"""The state of a sample that was assigned to a consumer and sent to it, by its state before."""
 
 _NEXT: Final = tuple(tuple(TRANSITIONS.get((state, cause)) for cause in Cause) for state in SampleState)
-"""The same, indexed by state and cause: a sample moves four times at the least, and this takes half the time."""
+"""The same table indexed by state and cause, which takes half the time: a sample moves at least four times."""
 
 
 class DeadLetterOrigin(msgspec.Struct, frozen=True, gc=False):
     """The origin of a dead letter: a sample of another queue."""
 
     queue: str
-    """`<topic>@<subscriber>`."""
+    """The queue from which it came, `<topic>@<subscriber>`."""
     position: int
-    """Its place in that queue; 0: not known."""
+    """Its position in that queue; 0: not recorded."""
     identity: SampleIdentity
     reason: DeadLetterReason
     incarnation: Incarnation = NIL_INCARNATION
-    """The creation of that queue: `position` is one of its."""
+    """The creation of that queue to which `position` belongs."""
 
 
 class Sample(msgspec.Struct, gc=False):
     """One sample that a queue holds. Only its queue changes it.
 
-    A million of them wait at a time, so there is no garbage collector header and no reference that could close a
-    cycle: consumers are named by GUID.
+    A million of them may wait at a time, so it has no garbage collector header and no reference that could close a
+    cycle: consumers are identified by GUID.
     """
 
     position: int
-    """Its place in the queue, never reused; the order of positions is the order of the queue."""
+    """Its position in the queue, never reused; the order of positions is the order of the queue."""
     identity: SampleIdentity
     payload: bytes | None
-    """None: on disk only, to be read by `position` [QS 2.14.2]."""
+    """None: the payload is on disk only, and is read by `position` [QS 2.14.2]."""
     size_bytes: int
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds
@@ -141,31 +141,31 @@ class Sample(msgspec.Struct, gc=False):
     related_identity: SampleIdentity = NIL_IDENTITY
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
-    """The producer's flags, less the bits that only the service sets."""
+    """The producer's flags, without the bits that only the service sets."""
     dead_letter: DeadLetterOrigin | None = None
-    """Of a dead letter: which sample it was. Its own identity is another, see `dead_letter`."""
+    """The origin of a dead letter; its own `identity` is derived from that, see the module `dead_letter`."""
     state: SampleState = SampleState.ARRIVED
     attempts: int = 0
-    """Deliveries that failed: AttemptedDeliveryCount."""
+    """Number of failed deliveries: AttemptedDeliveryCount."""
     redelivered: bool = False
-    """A consumer may have processed it already: DDS_REDELIVERED_SAMPLE."""
+    """Whether a consumer may have processed it already: DDS_REDELIVERED_SAMPLE."""
     holder: Guid = NIL_GUID
-    """The consumer it is assigned or sent to."""
+    """The consumer that it is assigned or sent to; nil: none."""
     sent_at_ns: Nanoseconds = 0
-    """Instant at which `holder` was sent it; 0 when no consumer holds it."""
+    """Instant at which it was sent to `holder`; 0: no consumer holds it."""
     past_holders: tuple[Guid, ...] = ()
-    """Consumers whose delivery is over, latest last: they may still acknowledge, late."""
+    """Consumers whose delivery of this sample is over, latest last: they may still acknowledge it late."""
 
     @property
     def original_identity(self) -> SampleIdentity:
-        """The identity that its producer gave it."""
+        """Return the identity that its producer gave it."""
         return self.identity if self.dead_letter is None else self.dead_letter.identity
 
     def move(self, cause: Cause) -> None:
-        """Go to the next state.
+        """Change to the next state by a cause.
 
         Raises:
-            AssertionError: `TRANSITIONS` does not lead from here by `cause`; names the state and the cause.
+            AssertionError: `TRANSITIONS` has no transition from the present state by this cause.
         """
         following = _NEXT[self.state][cause]
         if following is None:
@@ -173,10 +173,10 @@ class Sample(msgspec.Struct, gc=False):
         self.state = following
 
     def dispatch(self) -> None:
-        """Go to the state after the next: assigned to a consumer, then sent to it. A step of the same turn takes both.
+        """Change the state by the two transitions ASSIGN and SEND, which happen in one step.
 
         Raises:
-            AssertionError: `TRANSITIONS` does not lead from here by `ASSIGN`; names the state.
+            AssertionError: `TRANSITIONS` has no transition from the present state by ASSIGN.
         """
         following = _DISPATCHED.get(self.state)
         if following is None:

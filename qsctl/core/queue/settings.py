@@ -1,9 +1,9 @@
 """The settings of a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
 
-Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts, that `config/_build.py` makes of XML;
-two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
+Frozen dataclasses with the defaults of [QS 3], in nanoseconds, octets and counts. `config/_build.py` creates them from
+XML. Two queues have the same configuration if their settings are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
 
-A field that is made by `_in_place` can be changed while its queue works, see `core.queue.change`.
+A field that is declared by `_in_place` can be changed while its queue works, see `core.queue.change`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, Final
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 UNLIMITED: Final = -1
-"""LENGTH_UNLIMITED, and the threshold -1 of section 2.10.1."""
+"""LENGTH_UNLIMITED, and the unlimited threshold -1 of [QS 2.10.1]."""
 
 
 SIZE_BYTES_MAX: Final = (1 << 63) - 1
-"""No payload is larger."""
+"""Size of the largest possible payload."""
 
 IN_PLACE: Final = "in place"
-"""Among the metadata of a field: whether it can be changed while its queue works."""
+"""Key of a field's metadata: whether the field can be changed while its queue works."""
 
 
 def _in_place(default: Any) -> Any:
-    """Return a field with this default that can be changed while its queue works."""
+    """Declare a field with this default that can be changed while its queue works."""
     return field(default=default, metadata={IN_PLACE: True})
 
 
 class DistributionKind(StrEnum):
-    """Dispatch policies; [QS Table 3.15] knows one."""
+    """Dispatch policies; [QS Table 3.15] has only one."""
 
     ROUND_ROBIN = "ROUND_ROBIN"
 
@@ -56,14 +56,14 @@ class DistributionSettings:
 
     kind: DistributionKind = DistributionKind.ROUND_ROBIN
     unacked_threshold: int = _in_place(UNLIMITED)
-    """A consumer may be sent to while its outstanding samples are at most this many; -1: always."""
+    """A consumer is eligible while its outstanding samples are at most this number; -1: always."""
     allow_consumer_feedback: bool = False
     mark_last_undelivered_sample: bool = _in_place(default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RedeliverySettings:
-    """`<redelivery>` [QS Table 3.15]: the first delivery is not a retry, so attempts = retries + 1."""
+    """`<redelivery>` [QS Table 3.15]; the first delivery is not a retry, so attempts = retries + 1."""
 
     max_delivery_retries: int = _in_place(0)
     response_timeout_ns: Nanoseconds = _in_place(INFINITE_NS)
@@ -80,7 +80,7 @@ class PersistenceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimitSettings:
-    """`<resource_limits>` [QS 2.15]. Watermarks are percent of the limits; None: not set."""
+    """`<resource_limits>` [QS 2.15]. Watermarks are percentages of the limits; None: not set."""
 
     initial_count: int = _in_place(1)
     max_count: int = _in_place(UNLIMITED)
@@ -95,7 +95,7 @@ class ResourceLimitSettings:
 
     @property
     def sample_size_bytes_max(self) -> int:
-        """The size of the largest payload that is enqueued, however empty the queue is."""
+        """Return the size of the largest payload that is enqueued even into an empty queue."""
         return SIZE_BYTES_MAX if self.max_sample_bytes < 0 else self.max_sample_bytes
 
 
@@ -109,7 +109,7 @@ class SampleBufferSettings:
 
 @dataclass(frozen=True, slots=True)
 class HistoricalStatistics:
-    """`<historical_statistics>` [QS Table 3.7]: a window that is not named is off."""
+    """`<historical_statistics>` [QS Table 3.7]; a window that is not configured is off."""
 
     five_second: bool = False
     one_minute: bool = False
@@ -120,7 +120,7 @@ class HistoricalStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsSettings:
-    """`<statistics>` [QS Table 3.7], resolved for the queue."""
+    """`<statistics>` [QS Table 3.7] with inherited values resolved for the queue."""
 
     sampling_period_ns: Nanoseconds = SECOND_NS
     historical: HistoricalStatistics = HistoricalStatistics()
@@ -128,7 +128,7 @@ class StatisticsSettings:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSettings:
-    """`<entity_monitoring>` [QS Table 3.6], resolved for the queue."""
+    """`<entity_monitoring>` [QS Table 3.6] with inherited values resolved for the queue."""
 
     enabled: bool = False
     status_publication_period_ns: Nanoseconds = 5 * SECOND_NS
@@ -136,7 +136,7 @@ class MonitoringSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
-    """`<replication_settings>` [QS Table 7.3], resolved for the queue."""
+    """`<replication_settings>` [QS Table 7.3] with inherited values resolved for the queue."""
 
     enabled: bool = False
     queue_instances: int = 2
@@ -147,11 +147,12 @@ class ReplicationSettings:
 
 @dataclass(frozen=True, slots=True)
 class SharedReaderQueueSettings:
-    """A `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`, every inherited value resolved.
+    """A `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>` with all inherited values resolved.
 
-    `app_ack_sample_to_producer` is Table 3.15's reliability; `dead_letter_queue` is the sibling's `name`, empty when
-    none. `is_dead_letter` queues hold `DeadLetter_t` and have neither `type_name` nor `reply_type` [QS 3.3.11].
-    `qos` keeps the DDS QoS elements of the queue as canonical XML text by tag name: only a transport reads them.
+    `app_ack_sample_to_producer` is the reliability of [QS Table 3.15]. `dead_letter_queue` is the `name` of a queue of
+    the same subscriber; empty: none. An `is_dead_letter` queue holds `DeadLetter_t` and has neither `type_name` nor
+    `reply_type` [QS 3.3.11]. `qos` contains the DDS QoS elements of the queue as canonical XML text by tag name; only a
+    transport reads them.
     """
 
     name: str
@@ -177,7 +178,7 @@ class SharedReaderQueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """A `<session>` [QS Table 3.13]: the context that its queues share."""
+    """A `<session>` [QS Table 3.13]: the threads and dequeue period that its queues share."""
 
     name: str
     dequeue_period_ns: Nanoseconds = 10 * MILLISECOND_NS

@@ -1,10 +1,10 @@
-"""The shared reader queue: one sample, one consumer at a time [QS 2.4 to 2.15].
+"""The shared reader queue: each sample is delivered to one consumer at a time [QS 2.4 to 2.15].
 
-Decides: which parts a queue has, how they are put together, and in which order they do what is due. Each part has a
-state and decides one thing: `entry` what comes in, `delivery` what is sent and answered, `membership` who consumes,
-`removal` what leaves, `limits` room, `lifespan` and `redelivery` time, `undeliverable` the dead, `reader_cache` what
-waits outside, `restore` what is taken up from a store. What they have in common is in `context`. No clock is read:
-`now` never runs backwards.
+Decides: the parts of a queue, their connections, and the order of their due work. Each part has state of its own and
+decides one thing: `entry` which samples enter, `delivery` sending and answers, `membership` the consumers, `removal`
+how samples leave, `limits` room, `lifespan` and `redelivery` deadlines, `undeliverable` the samples that wait for the
+dead-letter queue, `reader_cache` the samples outside a full queue, `restore` the replay of a store. Their common state
+is in `context`. No clock is read: `now` never runs backwards.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 class SharedReaderQueue:
     """One queue of a service.
 
-    Every public method leaves the queue at rest: all samples that can be sent are sent, all that can be let in are in.
-    Where that exceeds the outbox's quantum, the rest is due at once: see `next_deadline`.
+    After every public method all samples that can be sent have been sent, and all that can be admitted from the reader
+    cache are enqueued. Work beyond the outbox's quantum is due at once: see `next_deadline`.
 
     Args:
         name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
-        label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
-        settings: its settings.
+        label: `<topic>@<subscriber>`, by which a dead letter names the queue that it comes from.
+        settings: the configuration.
         outbox: collects records, messages and events.
-        incarnation: which creation of it this is; a replicated one is of the nil incarnation until its group has `be`
-            called, for its members must agree.
+        incarnation: the creation of the queue; a replicated one has the nil incarnation until its group calls `be`,
+            because its members must agree.
         journaled: whether records are written.
         dead_letters: the queue for undeliverable samples [QS 2.12]; None: they are removed.
         routes: whether it is the reply queue of another one [QS 2.11].
-        is_replicated: whether its records are those of a replication group: one stream with its dead letters.
+        is_replicated: whether its records are those of a replication group, which has one stream with its dead-letter
+            queue.
     """
 
     __slots__ = (
@@ -95,7 +96,7 @@ class SharedReaderQueue:
         self.is_replicated = is_replicated
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self.dead_letter_line = DeadLetterLine()
-        """Of a dead-letter queue: the queues that wait for room in it."""
+        """The queues that wait for room in this one, if it is a dead-letter queue."""
         self.reader_cache = ReaderCache(settings.limits.waiting_count_max)
         self._early_reports: dict[Guid, ConsumerAvailability] = {}
         self._dead_letters = dead_letters
@@ -115,7 +116,7 @@ class SharedReaderQueue:
         self._put_together({}, routes=routes)
 
     def _put_together(self, consumers: dict[Guid, Consumer], *, routes: bool) -> None:
-        """Make the parts of a queue that holds nothing."""
+        """Create the parts of an empty queue, and connect them."""
         context = self.context
         self.lifespans = Lifespans()
         self.limits = Limits(self.name, self.settings, context.outbox)
@@ -135,7 +136,7 @@ class SharedReaderQueue:
         self.flush = self.removal.flush
 
     def be(self, incarnation: Incarnation) -> None:
-        """Take the incarnation that its samples belong to: what is on disk is older than this object."""
+        """Set the incarnation to which its samples belong: samples on disk may be older than this object."""
         self.context.incarnation = incarnation
         if self.journaled and not self.is_replicated and incarnation != NIL_INCARNATION:
             self.stream.opening = Remembered(self.name, 1, (), incarnation)
@@ -144,22 +145,22 @@ class SharedReaderQueue:
 
     @property
     def incarnation(self) -> Incarnation:
-        """Return which creation of a queue of this name it is."""
+        """Return the incarnation: it identifies this creation among all queues of this name."""
         return self.context.incarnation
 
     @property
     def held(self) -> Held:
-        """The held samples."""
+        """Return the held samples."""
         return self.context.held
 
     @property
     def stream(self) -> OpenStream:
-        """Its records."""
+        """Return the stream of its records."""
         return self.context.stream
 
     @property
     def is_following(self) -> bool:
-        """Return whether it follows the log of a replication group, and decides nothing itself."""
+        """Return whether it is a replica that follows its master's log, and decides nothing itself."""
         return self.is_replicated and self.context.is_suspended
 
     @property
@@ -170,7 +171,7 @@ class SharedReaderQueue:
     # What its clients do. `receive`, `acknowledge` and `flush` are its parts' own.
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
-        """Refuse a sample for a reason that is not the queue's [QS 2.4]."""
+        """Refuse a sample for a reason outside the queue [QS 2.4]."""
         self._entry.refuse(now, write, reason)
 
     def bar(self, write: Write) -> BounceReason | None:
@@ -178,29 +179,29 @@ class SharedReaderQueue:
         return self._entry.bar(write)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """Add a consumer behind the others; a second time changes at most its window."""
+        """Add a consumer behind the others; if it has joined before, only change its threshold and reception."""
         self._membership.join(now, joined)
 
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
-        """Let a consumer go."""
+        """Remove a consumer, and return its samples to the queue."""
         self._membership.leave(now, left)
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """Process a consumer's report about itself [QS 2.10.2], which may precede its joining."""
+        """Apply a consumer's availability report [QS 2.10.2], which may arrive before the consumer joins."""
         self._membership.report_availability(now, availability)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
-        """Let what a vanished producer has waiting outside go with it; what is held stays [QS 2.15.4]."""
+        """Drop a vanished producer's samples from the reader cache; enqueued ones remain [QS 2.15.4]."""
         self._entry.lose_producer(now, writer_guid)
 
     def accept_dead_letter(
         self, now: Nanoseconds, source: UndeliverableSource, sample: Sample, reason: DeadLetterReason
     ) -> BounceReason | None:
-        """Enqueue a sample that another queue could not deliver [QS 2.12]; return why it cannot, or None."""
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; return the reason of a refusal, or None."""
         return self._entry.accept_dead_letter(now, source, sample, reason, self.dead_letter_line)
 
     def flag(self, sample: Sample) -> bool:
-        """Flag a held sample as redelivered; false: a consumer has it, who was sent it without the flag."""
+        """Flag a held sample as redelivered; return False if a consumer has it, which was sent it without the flag."""
         if sample.holder != NIL_GUID:
             return False
         if not sample.redelivered:
@@ -212,7 +213,7 @@ class SharedReaderQueue:
     def receive_moved(
         self, now: Nanoseconds, source: SharedReaderQueue, sample: Sample, payload: bytes | None, *, begins_anew: bool
     ) -> tuple[Insertion, Sample | None]:
-        """Let a sample of another queue move here; see `Entry.receive_moved`. It waits here, and is served next."""
+        """Move a sample of another queue to this one, see `Entry.receive_moved`; the next turn sends it."""
         place = MovedFrom(source.name, sample.position, source.incarnation)
         became, held = self._entry.receive_moved(now, sample, place, payload, begins_anew=begins_anew)
         if held is not None:
@@ -222,22 +223,22 @@ class SharedReaderQueue:
         return became, held
 
     def hold_again(self, now: Nanoseconds, sample: Sample) -> None:
-        """Hold a sample again that left for another queue, which could not store it: behind the others."""
+        """Enqueue again, behind the others, a sample that left for another queue which could not store it."""
         self._entry.hold_again(now, sample)
 
     def serve_next(self, now: Nanoseconds) -> None:
-        """Send what waits with the next turn."""
+        """Defer the sending of waiting samples to the next turn."""
         self.deliveries.defer_all()
         self.context.go_on_at_once(now)
 
     def is_waiting(self, sample: Sample) -> bool:
-        """Return whether it holds a sample, and no consumer has it."""
+        """Return whether the queue holds this sample, and no consumer has it."""
         return self.held.known.get(sample.identity) is sample and sample.holder == NIL_GUID
 
     # What time does.
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when `advance` next has something to do."""
+        """Return the instant at which `advance` has work to do; None: there is none."""
         if self.context.is_suspended:
             return None
         deadline = min(
@@ -249,9 +250,9 @@ class SharedReaderQueue:
         return deadline if deadline < INFINITE_NS else None
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order.
+        """Do the due work: expire first, then time out, then dispatch, so that retries leave in queue order.
 
-        Of each, a share of the outbox's size at most; what is left is due at once.
+        Each step processes at most the outbox's quantum; the rest is due at once.
         """
         context, deliveries = self.context, self.deliveries
         if context.is_suspended:
@@ -277,11 +278,11 @@ class SharedReaderQueue:
     # What becomes of the whole of it.
 
     def change(self, now: Nanoseconds, settings: SharedReaderQueueSettings) -> None:
-        """Obey other settings from now on; they differ at most in the fields of `change.IN_PLACE`.
+        """Apply changed settings from now on; only the fields that `change` allows in place may differ.
 
-        No sample is dropped for it. Where a limit is below the present length, new samples are refused until there is
-        room; a lifespan is that of samples to come; thresholds, time-outs and retries count for deliveries in progress
-        too. Samples that wait outside continue to wait, whatever the policy is now, and are let in before others.
+        No sample is dropped. If a limit is below the present length, new samples are refused until there is room. A
+        changed lifespan applies to samples enqueued later; thresholds, time-outs and retries apply to deliveries in
+        progress too. Samples in the reader cache remain there, whatever the new policy, and are admitted before others.
         """
         context, deliveries = self.context, self.deliveries
         self.settings = context.settings = settings
@@ -296,12 +297,12 @@ class SharedReaderQueue:
             self.dead_letter_line.call_all(now)
 
     def shut(self, now: Nanoseconds) -> None:
-        """Refuse those who wait outside: the queue will be deleted [QS 5.4.2]. No sample may come any more."""
+        """Refuse the samples in the reader cache and accept no more: the queue will be deleted [QS 5.4.2]."""
         self.context.is_shut = True
         self._entry.shut(now)
 
     def close(self, now: Nanoseconds) -> None:
-        """Shut a queue that is deleted, and flush what is held; a replica that follows just forgets it."""
+        """Shut a queue that is deleted, and flush its samples; a following replica only forgets them."""
         self.shut(now)
         if self.is_following:
             self.forget(now)
@@ -309,24 +310,24 @@ class SharedReaderQueue:
             self.flush(now, list(self.held))
 
     def refuse_samples(self) -> None:
-        """Enqueue nothing new, answering 0: it could not be stored."""
+        """Refuse new samples, answering 0, because they could not be stored."""
         self.context.refuses = True
 
     def suspend(self) -> None:
-        """Do nothing more by itself, and enqueue nothing: no record can be stored. Acknowledgments still count."""
+        """Stop sending and enqueueing, because no record can be stored. Acknowledgments still have their effect."""
         self.context.refuses = self.context.is_suspended = True
 
     def go_on(self, now: Nanoseconds) -> None:
-        """Send waiting samples and let in those outside, in quanta as before: records can be stored again."""
+        """Resume after `suspend` or `refuse_samples`: send waiting samples and admit those outside, in quanta."""
         self.context.refuses = self.context.is_suspended = False
         self.deliveries.defer_all()
         self.context.go_on_at_once(now)
         self.dead_letter_line.call(now)
 
     def forget(self, now: Nanoseconds) -> None:
-        """Forget every sample, and the records that were not handed over: what a store holds is to be replayed.
+        """Forget every sample and every record that was not handed over, before a store's records are replayed.
 
-        Consumers keep their seats, and what waits outside goes on waiting.
+        Consumers remain joined, and samples in the reader cache remain there.
         """
         context, former = self.context, self.deliveries
         context.outbox.forget(context.stream)
@@ -342,13 +343,13 @@ class SharedReaderQueue:
 
     @property
     def refused_count(self) -> int:
-        """Messages without effect: the peers' mistakes."""
+        """Return the number of messages of clients that were ignored as invalid."""
         return self.context.refused_count
 
     def sent_count(self) -> int:
-        """Return how many samples are with a consumer."""
+        """Return the number of samples that consumers hold."""
         return sum(len(consumer.outstanding) for consumer in self.deliveries.consumers.values())
 
     def undeliverable_count(self) -> int:
-        """Return how many dead samples wait for room in the dead-letter queue."""
+        """Return the number of undeliverable samples that wait for the dead-letter queue."""
         return len(self.undeliverables)

@@ -1,1 +1,1 @@
-"""Sample selectors [QS 5.2.2]: grammar, expression tree and evaluator apart."""
+"""Sample selectors [QS 5.2.2]: grammar and parser, expression tree, and evaluator."""

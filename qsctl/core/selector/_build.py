@@ -1,7 +1,7 @@
-"""The meaning of a selector's parts: numbers, names, types, depth [QS 5.2.2].
+"""The construction and type check of a selector's parts: numbers, names, types, nesting [QS 5.2.2].
 
-Decides: which terms may be compared. Called by the parser, part by part, from the inside out; a part that fits the
-grammar but has no meaning is a `Misfit`.
+Decides: which terms may be compared. The parser calls it for each part, from the inside out; a part that the grammar
+accepts but that has no valid meaning raises `Misfit`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _STATUSES: Final = {str(status.name): status for status in StatusMask}
 
 
 class Misfit(Exception):
-    """A part that the grammar allows and its meaning forbids."""
+    """A part that the grammar accepts and that has no valid meaning."""
 
     def __init__(self, offset: int, problem: str, remedy: str) -> None:
         super().__init__(problem)
@@ -64,7 +64,7 @@ class Misfit(Exception):
 
 
 class Built(NamedTuple):
-    """A part of the tree: its node, how deeply it nests, and where its text begins."""
+    """A part of the tree: its node, its depth of nesting, and the offset of its text."""
 
     node: Any
     depth: int
@@ -72,26 +72,26 @@ class Built(NamedTuple):
 
 
 class SelectorBuilder:
-    """Makes nodes; each method is the grammar's rule of that name."""
+    """The builder of nodes; each method implements the grammar's rule of that name."""
 
     def any_of(self, operands: list[Built]) -> Built:
-        """Operands joined by OR."""
+        """Join operands by OR."""
         return _joined(Or, operands)
 
     def all_of(self, operands: list[Built]) -> Built:
-        """Operands joined by AND."""
+        """Join operands by AND."""
         return _joined(And, operands)
 
     def not_(self, children: list[Built]) -> Built:
-        """NOT and its operand."""
+        """Negate an operand."""
         return _deeper(children[0], Not(children[0].node))
 
     def group(self, children: list[Built]) -> Built:
-        """Parentheses: they leave no trace but their depth."""
+        """Return the content of parentheses, which adds only to the depth."""
         return _deeper(children[0], children[0].node)
 
     def comparison(self, children: list[Any]) -> Built:
-        """Two terms of one type."""
+        """Compare two terms of one type."""
         left, relation, right = children
         left_type, right_type = _type_of(left.node), _type_of(right.node)
         if left_type is not right_type:
@@ -120,7 +120,7 @@ class SelectorBuilder:
             _unknown("field", children[0], list(Field))
 
     def statuses(self, children: list[Token]) -> Built:
-        """One status, or several with | between."""
+        """Return the mask of one status, or of several with | between."""
         mask = StatusMask(0)
         for token in children:
             if str(token) not in _STATUSES:
@@ -129,7 +129,7 @@ class SelectorBuilder:
         return _leaf(mask, children[0])
 
     def sequence_number(self, children: list[Token]) -> Built:
-        """`(high, low)`."""
+        """Return the 64-bit number of `(high, low)`."""
         high, low = (_integer(token) for token in children)
         if not -(2**31) <= high < 2**31:
             raise Misfit(_offset(children[0]), f"{high} is no high half", "It lies between -2147483648 and 2147483647.")
@@ -138,7 +138,7 @@ class SelectorBuilder:
         return _leaf(SequenceNumber(sequence_number_from_pair(high, low)), children[0])
 
     def integer(self, children: list[Token]) -> Built:
-        """Return a long, or a long long with L behind it."""
+        """Return a 32-bit integer, or a 64-bit one if L follows the digits."""
         token = children[0]
         value = _integer(token)
         bits = 64 if token[-1] in "lL" else 32
@@ -150,15 +150,15 @@ class SelectorBuilder:
         return _leaf(Integer(value), token)
 
     def boolean(self, children: list[Token]) -> Built:
-        """Return TRUE or FALSE."""
+        """Return a boolean."""
         return _leaf(Boolean(children[0].lower() == "true"), children[0])
 
     def string(self, children: list[Token]) -> Built:
-        """Characters between single quotes."""
+        """Return the characters between single quotes."""
         return _leaf(Text(str(children[0])[1:-1]), children[0])
 
     def octets(self, children: list[Token]) -> Built:
-        """`&hex(…)`; white space between the digits does not count."""
+        """Return the octets of `&hex(…)`; white space between the digits is ignored."""
         token = children[0]
         digits = "".join(str(token)[len("&hex(") : -1].split())
         if len(digits) % 2:

@@ -1,6 +1,6 @@
 """The tree of a sample selector [QS 5.2.2] and its canonical text.
 
-Frozen values that compare by content; printing one and parsing the text gives the same tree again.
+Frozen values that compare by content; parsing the text of a tree gives an equal tree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from qsctl.identity import sequence_number_pair
 
 
 class Field(StrEnum):
-    """The metadata fields that a selector may name."""
+    """The metadata fields that a selector may refer to."""
 
     WRITER_GUID = "@original_sample_identity.writer_guid.value"
     SEQUENCE_NUMBER = "@original_sample_identity.sequence_number"
@@ -21,7 +21,7 @@ class Field(StrEnum):
 
 
 class StatusMask(IntFlag):
-    """Statuses of a sample in its queue; a sample has one, a selector may name several.
+    """Statuses of a sample in its queue; a sample has one, a selector may list several.
 
     UNDELIVERED: Enqueued or Assigned. SENT: with a consumer. DELIVERED: acknowledged and not yet removed.
     """
@@ -32,7 +32,7 @@ class StatusMask(IntFlag):
 
 
 class Relation(StrEnum):
-    """The comparison of two terms."""
+    """The relation between two compared terms."""
 
     EQUAL = "="
     NOT_EQUAL = "<>"
@@ -40,14 +40,14 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SequenceNumber:
-    """`(high, low)`, as one number of 64 bits."""
+    """A sequence number `(high, low)`, as one number of 64 bits."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Octets:
-    """`&hex(…)`: the left-most pair is the octet at index 0."""
+    """An octet array `&hex(…)`: the left-most pair of digits is the octet at index 0."""
 
     value: bytes
 
@@ -68,7 +68,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Characters in single quotes, none of them a single quote."""
+    """A string in single quotes, which cannot contain a single quote."""
 
     value: str
 
@@ -78,9 +78,9 @@ Term: TypeAlias = Field | StatusMask | SequenceNumber | Octets | Integer | Boole
 
 @dataclass(frozen=True, slots=True)
 class TermComparison:
-    """Two terms of one type.
+    """A comparison of two terms of one type.
 
-    `@sample_queue_status = A | B` holds when the sample's status is one of the mask; `<>` is its negation.
+    `@sample_queue_status = A | B` is true if the sample's status is one of the mask; `<>` is its negation.
     """
 
     left: Term
@@ -93,7 +93,7 @@ class TermComparison:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Holds when its operand does not."""
+    """A negation: true if its operand is false."""
 
     operand: Expression
 
@@ -103,7 +103,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Holds when all operands do; without operands, always."""
+    """A conjunction: true if all operands are; without operands always true."""
 
     operands: tuple[Expression, ...]
 
@@ -113,7 +113,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Holds when one operand does."""
+    """A disjunction: true if at least one operand is."""
 
     operands: tuple[Expression, ...]
 
@@ -124,7 +124,7 @@ class Or:
 Expression: TypeAlias = TermComparison | Not | And | Or
 
 EVERYTHING: Final = And(())
-"""The meaning of an empty selector."""
+"""The expression of an empty selector, which matches every sample."""
 
 _LONG_MIN: Final = -(2**31)
 _LONG_MAX: Final = 2**31 - 1

@@ -1,4 +1,4 @@
-"""Matching of samples against a selector, and the only samples that a selector can match [QS 5.2.2]."""
+"""The evaluation of a selector for a sample, and the identities that a selector requires [QS 5.2.2]."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from qsctl.core.selector.expression import (
 from qsctl.identity import Guid, SampleIdentity
 
 MAX_ALTERNATIVES: Final = 4096
-"""The most (GUID, sequence number) pairs that `identities_of` follows before it gives up and lets the queue scan."""
+"""Maximum number of (GUID, sequence number) pairs in `identities_of`; with more the queue is scanned."""
 
 _Pin: TypeAlias = tuple[bytes | None, int | None]
-"""The required writer's GUID and sequence number of a sample, None where any is allowed."""
+"""The writer's GUID and sequence number that a sample must have; None: any."""
 
 
 def matches(expression: Expression, identity: SampleIdentity, status: StatusMask) -> bool:
-    """Return whether a sample with this identity and this one status is selected.
+    """Return whether a selector matches a sample with this identity and this single status.
 
-    The tree is at most as deep as the parser let it be.
+    The recursion is at most as deep as the nesting that the parser accepts.
     """
     match expression:
         case TermComparison(left, relation, right):
@@ -45,9 +45,9 @@ def matches(expression: Expression, identity: SampleIdentity, status: StatusMask
 
 
 def identities_of(expression: Expression) -> frozenset[SampleIdentity] | None:
-    """Return the identities that a selected sample can have; None: any, so the queue must be scanned.
+    """Return all identities that a matching sample can have; None: any, so the queue must be scanned.
 
-    A queue looks these up and asks `matches` about each: selecting one sample does not cost a scan.
+    A queue looks these identities up and calls `matches` for each, so that selecting one sample costs no scan.
     """
     pins = _pins(expression, True)
     if pins is None:
@@ -76,7 +76,7 @@ def _equal(left: Term, right: Term, identity: SampleIdentity, status: StatusMask
 
 
 def _pins(expression: Expression, wanted: bool) -> frozenset[_Pin] | None:
-    """Return what a sample must be for `expression` to be `wanted`, as alternatives; None: it may be anything."""
+    """Return the identities for which `expression` can evaluate to `wanted`, as alternatives; None: any."""
     match expression:
         case TermComparison(left, relation, right):
             if (relation is Relation.EQUAL) is not wanted:

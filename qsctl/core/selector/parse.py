@@ -1,7 +1,7 @@
-"""The parser of selectors: from text to a tree [QS 5.2.2].
+"""The parser of selectors: from text to an expression tree [QS 5.2.2].
 
-Decides: the bounds on a selector, and the texts of errors. The parser is table-driven, so nesting costs no recursion;
-it is built for the first selector, and kept. `build.py` interprets the parts.
+Decides: the bounds on a selector, and the texts of errors. The parser is table-driven, so nesting needs no recursion;
+it is built for the first selector and then kept. `build.py` builds and checks the nodes.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _SPOKEN: Final[dict[str, str]] = {
     "_NOT": "NOT",
     "$END": "the end",
 }
-"""The grammar's terminals as a person calls them, in the order in which an error lists them."""
+"""The grammar's terminals in words for people, in the order in which an error lists them."""
 
 
 class SelectorSyntaxError(UsageError):
-    """A selector that cannot be read.
+    """A syntax error in a selector.
 
     Args:
         text: the selector.
-        offset: where the fault begins in it, from 0; `line` and `column` count from 1.
-        problem: what is wrong there.
-        expected: what is allowed there, as text.
-        remedy: what to write instead; left out, it lists `expected`.
+        offset: position of the error in it, from 0; `line` and `column` count from 1.
+        problem: what is wrong at that position.
+        expected: what is allowed at that position, as text.
+        remedy: what to write instead; by default it lists `expected`.
     """
 
     def __init__(self, text: str, offset: int, problem: str, expected: Iterable[str] = (), *, remedy: str = "") -> None:
@@ -64,11 +64,11 @@ class SelectorSyntaxError(UsageError):
 
 
 def parse_selector(text: str) -> Expression:
-    """Read a selector; an empty one selects every sample.
+    """Parse a selector; an empty one matches every sample.
 
     Raises:
-        SelectorSyntaxError: it is too long, too deep, no sentence of the grammar, names an unknown field or status,
-            or compares terms of two types.
+        SelectorSyntaxError: it is too long, too deep, not a sentence of the grammar, refers to an unknown field or
+            status, or compares terms of two types.
     """
     if len(text.encode("utf-8", "replace")) > MAX_SIZE_BYTES:
         raise SelectorSyntaxError(
