@@ -1,7 +1,7 @@
-"""A whole queuing service instance as one state machine [QS 2]: the seam to every driver.
+"""A queuing service instance as one state machine [QS 2]: the interface to every driver.
 
-Decides: which queue a message is for, what a service remembers across a restart, and when it wants to be called again.
-What becomes of samples is the queues'; commands are answered in `admin`, counters are kept in `statistics`.
+Decides: which queue receives a message, what a restart restores, and when the engine has work without a message. The
+queues decide about samples; `admin` answers commands, `statistics` counts.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from qsctl.resource import ResourceIdentifier
 
 @unique
 class Journal(Enum):
-    """The queues that write records."""
+    """The set of queues that write records."""
 
     PERSISTENT_ONLY = "persistent_only"
-    """Those whose persistence is PERSISTENT: a running service [QS 2.14.2]."""
+    """Queues whose persistence is PERSISTENT: for a running service [QS 2.14.2]."""
     REPLICATED = "replicated"
-    """Those, and the replicated ones, whose log their records are [QS 7.1]: a member of a replication cluster."""
+    """Persistent and replicated queues, whose records are the replicated log [QS 7.1]: for a member of a cluster."""
     EVERYTHING = "everything"
-    """All: a service that lives in a state directory between commands."""
+    """All queues: for a service that exists in a state directory between commands."""
 
 
 _OF_THE_SERVICE: Final = frozenset(get_args(ServiceRecord))
@@ -63,19 +63,19 @@ _OF_THE_SERVICE: Final = frozenset(get_args(ServiceRecord))
 class ServiceEngine:
     """A queuing service instance: messages in, a `Ready` batch out.
 
-    A driver's turn: `receive` each message, `advance`, `take_ready`; it stores the records before it sends a message.
-    Time is an argument, and does not advance where it would run backwards.
+    In each turn a driver calls `receive` for each message, `advance` and `take_ready`; it stores the records before it
+    sends a message. Every call receives the time; an earlier time than that of a former call counts as the former.
 
     Args:
-        settings: the configuration; a stored one replaces it, see `replay`.
-        started_at: the instant statistics count from.
-        draw: gives the service, and each creation of a queue or subscriber, its incarnation.
+        settings: the configuration; a stored one replaces it, see `replay_all`.
+        started_at: the instant from which statistics are counted.
+        draw: returns the incarnation of the service, and of each new queue or subscriber.
         journal: which queues write records.
-        payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: none.
+        payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: no bound.
         stops_on_command: whether SHUTDOWN is obeyed; a daemon is stopped where it was started [QS 5.4.9].
 
     Raises:
-        Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
+        Refused: the configuration contains two queues of one name or topic, or an invalid dead-letter queue.
     """
 
     def __init__(
@@ -98,15 +98,17 @@ class ServiceEngine:
             payload_size_bytes_max=payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS,
             stops_on_command=stops_on_command,
         )
-        """The queues and their statistics: what administration sees and changes."""
+        """The queues and their statistics, which administration commands read and change."""
         self.ignored_record_count = 0
-        """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
+        """Number of replayed records without effect, because their queue or the start of their sample is missing."""
         self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
         self._replays: dict[str, QueueReplay] = {}
         self._completed: dict[QueueName, list[MovedFrom]] = {}
-        """By queue the places that samples left for others at a restart, for a crash had left them there. Should the
-        disk refuse that, what its store has of them does not count either."""
+        """Places of samples that moved to another queue before a restart, and that a crash had left in the first one.
+
+        By queue. If the disk then refuses the record of their removal, they must be removed again after a rollback.
+        """
         self._has_stored_configuration = False
         self._has_started = False
         self._refused_count = 0
@@ -114,19 +116,19 @@ class ServiceEngine:
     # A driver's turn.
 
     def receive(self, now: Nanoseconds, message: Inbound) -> None:
-        """Take one message. What it leads to is in the next `take_ready`.
+        """Process one message; the result is in the next `take_ready`.
 
         Refuses, counted in `refused_message_count` and otherwise without effect:
-            A message to a queue or topic that is not hosted; an acknowledgment of what its sender was never sent;
-            availability where the queue does not listen.
+            A message to a queue or topic that is not hosted; an acknowledgment of a sample that its sender was never
+                sent; an availability report to a queue that does not allow them.
         """
         self.receive_all(now, (message,))
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
-        """Take messages in order, as `receive` does each.
+        """Process messages in order, as `receive` does each.
 
-        Hundreds come in a turn, nearly all of them samples of one topic and acknowledgments: what these have in common
-        is looked up once.
+        A turn has hundreds of messages, nearly all of them samples of one topic and acknowledgments: their common topic
+        and queue are looked up once.
         """
         now = self._no_earlier(now)
         if self.hosted.latest_move is not None:
@@ -184,9 +186,7 @@ class ServiceEngine:
                 assert_never(message)
 
     def advance(self, now: Nanoseconds) -> None:
-        """Process everything that is due at `now`, and a quantum of long work; `next_deadline` is due at once if more
-        is left.
-        """
+        """Do all work that is due at `now`, up to a quantum; if more is left, `next_deadline` is due at once."""
         now = self._no_earlier(now)
         if self.hosted.latest_move is not None:
             self.hosted.forget_latest_move()
@@ -195,37 +195,36 @@ class ServiceEngine:
             self.answers.go_on(now)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when `advance` next has something to do; None: only a message can change anything."""
+        """Return the instant at which `advance` has work to do; None: only a message can change anything."""
         if self.answers.is_answering and self.answers.is_due:
             return self._now
         return self.hosted.outbox.agenda.next_deadline()
 
     def take_ready(self) -> Ready:
-        """Hand over what happened since the last call: records to store, messages to send, events, in order."""
+        """Return all output since the last call: records to store, messages to send, and events, each in order."""
         return self.hosted.take_ready()
 
     @property
     def refused_message_count(self) -> int:
-        """Messages without effect since the start: the peers' mistakes."""
+        """Return the number of messages since the start that were ignored as invalid."""
         return self._refused_count + sum(queue.refused_count for queue in self.hosted.by_name.values())
 
     # What survives a restart.
 
     def restore(self, now: Nanoseconds, records: Iterable[Record]) -> None:
-        """Take up a stored service before the first message: `replay_all`, then `finish_restore`."""
+        """Restore a stored service before the first message: `replay_all`, then `finish_restore`."""
         self.replay_all(records)
         self.finish_restore(now)
 
     def replay(self, record: Record) -> None:
-        """Do one record again, see `replay_all`."""
+        """Apply one record, see `replay_all`."""
         self.replay_all((record,))
 
     def replay_all(self, records: Iterable[Record]) -> None:
-        """Do again what was recorded; the service's records first, then those of its queues.
+        """Apply stored records: those of the service first, then those of its queues.
 
-        The state afterwards is exactly the one that wrote the records. A stored configuration takes the place of the
-        one given [QS 2.14.1]. Records of a queue that is not hosted any more, or that is not to be restored
-        (`<restore>`), are passed over.
+        The resulting state is exactly the one that wrote the records. A stored configuration replaces the given one [QS
+        2.14.1]. Records of a queue that no longer exists, or that is not to be restored (`<restore>`), are skipped.
         """
         name: QueueName | None = None
         found: tuple[QueueReplay, OpenStream] | None = None
@@ -248,9 +247,9 @@ class ServiceEngine:
                 self.ignored_record_count += 1
 
     def rollback(self, name: str) -> None:
-        """Forget all that a queue holds: its records are to be replayed, up to any of them, and perhaps others.
+        """Drop all samples of a queue, so that its records, or a part of them, can be replayed.
 
-        Consumers keep their seats. `finish_restore` ends it, as it ends a start.
+        Consumers remain joined. `finish_restore` ends the rollback, as it ends a restart.
 
         Raises:
             KeyError: no queue has this full name.
@@ -260,11 +259,11 @@ class ServiceEngine:
         self._replays[name] = QueueReplay(queue, is_restart=False)
 
     def finish_restore(self, now: Nanoseconds) -> None:
-        """Make of the replayed state what a restart makes of it [QS 2.14.2.1]; begin to record.
+        """Convert the replayed state into a working one [QS 2.14.2.1], and start to record.
 
-        Deliveries in progress are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
-        those that have spent their attempts, go to the dead letters or are removed. Only the queues that were replayed
-        to are touched: one created later may find its samples on disk [QS 2.14.2].
+        Deliveries in progress are void: their samples are Enqueued again and flagged as redelivered. Expired samples,
+        and those that have spent their attempts, are dead-lettered or removed. Only queues with replayed records are
+        changed: a queue created later may still find its samples on disk [QS 2.14.2].
         """
         now = self._no_earlier(now)
         replays, self._replays = self._replays, {}
@@ -280,7 +279,7 @@ class ServiceEngine:
                 resume(now, queue, is_restart=replays[name].is_restart)
 
     def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, QueueReplay]) -> None:
-        """Complete the moves that a crash cut in two: they may be in two stores, of which only one has its record."""
+        """Complete the moves that a crash interrupted: of their two records only one may be durable."""
         moved: dict[QueueName, list[MovedFrom]] = {}
         for replay in replays.values():
             for left in replay.moved_from:
@@ -299,7 +298,7 @@ class ServiceEngine:
             complete_moves(now, queue, found if of_place is None else of_place.dead_letters)
 
     def lose_producers(self, now: Nanoseconds) -> int:
-        """Every producer leaves: what waits outside full queues leaves with them [QS 2.15.4]; gives how many."""
+        """Treat all producers as gone: drop the samples outside full queues [QS 2.15.4], and return their number."""
         waiting_count = sum(len(queue.reader_cache) for queue in self.hosted.by_name.values())
         for queue in self.hosted.by_name.values():
             for writer_guid in {identity.writer_guid for identity in queue.reader_cache.arrivals}:
@@ -310,10 +309,10 @@ class ServiceEngine:
 
     @property
     def holds_back(self) -> bool:
-        """Return whether producers are held back: their samples are answered 0, and commands insert none. By default
-        not.
+        """Return whether new samples are refused: producers are answered 0, and commands insert none.
 
-        A driver sets it where its memory is at its bound; what is held is delivered and removed all the same.
+        Initially False. A driver sets it while its memory is at its bound; held samples are still delivered and
+        removed.
         """
         return self.hosted.holds_back
 
@@ -322,7 +321,7 @@ class ServiceEngine:
         self.hosted.holds_back = holds_back
 
     def refuse_samples(self, now: Nanoseconds, names: Iterable[str], *, refuses: bool) -> None:
-        """Let queues enqueue nothing new, answering 0 [QS 2.4], or enqueue again; they go on delivering."""
+        """Stop queues from enqueueing new samples, which are answered 0 [QS 2.4], or resume; they still deliver."""
         now = self._no_earlier(now)
         for queue in self._named(names):
             if refuses:
@@ -339,14 +338,14 @@ class ServiceEngine:
         *,
         is_read: bool = True,
     ) -> None:
-        """Restore a queue from its store, and suspend it: it enqueues and delivers nothing.
+        """Restore a queue from its store, and suspend it: it neither enqueues nor delivers.
 
         Args:
             now: the instant.
-            name: the queue's full name; one that is not hosted is ignored.
+            name: the queue's full name; a name that is not hosted is ignored.
             records: the records of its store.
-            refused: samples that count as never written, whatever the store holds of them, by position.
-            is_read: whether the store could be read; else its content is unknown.
+            refused: samples to treat as never written, even if the store contains them, by position.
+            is_read: whether the store could be read; False: its content is unknown.
         """
         for queue in self._named((name,)):
             queue.suspend()
@@ -362,7 +361,7 @@ class ServiceEngine:
                 self.hosted.outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
     def continue_queue(self, now: Nanoseconds, name: str) -> None:
-        """Let a suspended queue enqueue and deliver again: its state is stored."""
+        """Let a suspended queue enqueue and deliver again, once its state is stored."""
         for queue in self._named((name,)):
             queue.go_on(self._no_earlier(now))
 
@@ -370,20 +369,22 @@ class ServiceEngine:
         return (self.hosted.by_name[name] for name in names if name in self.hosted.by_name)
 
     def snapshot(self) -> Iterator[Record]:
-        """Return the records that replay to the present state: the service's, then each recorded queue's."""
+        """Yield the records that replay to the present state: the service's, then those of each recorded queue."""
         yield from self.snapshot_service()
         for queue in self.hosted.by_name.values():
             if queue.journaled:
                 yield from snapshot(queue)
 
     def snapshot_service(self) -> Iterator[ServiceRecord]:
-        """Return the configuration as it is now, for the service's own store."""
+        """Yield the records of the current configuration, for the service's own store."""
         yield self.hosted.started()
         if self.hosted.followed is not None:
             yield self.hosted.followed
 
     def snapshot_queue(self, name: str) -> Iterator[QueueRecord]:
-        """Return what one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.
+        """Yield the records of one queue's content, for its store.
+
+        Payloads that are on disk only are referenced, see `qsctl.core.payloads`.
 
         Raises:
             KeyError: no queue has this full name.
@@ -391,7 +392,7 @@ class ServiceEngine:
         return snapshot(self.hosted.by_name[name])
 
     def capture_queue(self, name: str) -> Capture:
-        """Return the same records, a share at a time while the service goes on.
+        """Return a capture that yields the records of one queue in parts, while the service continues.
 
         Raises:
             KeyError: no queue has this full name.
@@ -419,7 +420,7 @@ class ServiceEngine:
         self.hosted.outbox.messages.append(answer)
 
     def _replay_of(self, name: QueueName) -> tuple[QueueReplay, OpenStream] | None:
-        """Return what plays a queue's records, and its stream; None: they are passed over."""
+        """Return the replay of a queue's records, and its stream; None: its records are skipped."""
         queue = self.hosted.by_name.get(name)
         replay = self._replays.get(name)
         if queue is None or not (replay is not None or self.hosted.restores(queue)):

@@ -1,6 +1,6 @@
 """Events: facts for counters, statistics, monitoring and the event log. No decision depends on them.
 
-Every counter of `SharedReaderQueueStatus` is a fold over these.
+Every counter of `SharedReaderQueueStatus` is computed from them.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class BounceReason(StrEnum):
-    """Why a queue did not take a sample."""
+    """The reason for which a queue refused a sample."""
 
     QUEUE_FULL = "queue_full"
     TOO_LARGE = "too_large"
     EXPIRED = "expired"
     PRODUCER_GONE = "producer_gone"
     NOT_STORED = "not_stored"
-    """The disk has no room, or refuses, or memory is at its bound."""
+    """The disk is full or fails, or memory is at its bound."""
 
 
 class ReturnReason(StrEnum):
-    """Why a delivery failed."""
+    """The reason for which a delivery ended without an acknowledgment."""
 
     REJECTED = "rejected"
     TIMED_OUT = "timed_out"
     CONSUMER_LEFT = "consumer_left"
     NOT_SENT = "not_sent"
-    """The consumer was gone before the sample left: nothing failed."""
+    """The consumer was gone before the sample was sent; this is not a failed delivery."""
 
 
 class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received", gc=False):
-    """A sample reached the queue, whatever becomes of it.
+    """A sample arrived at the queue, before its acceptance is decided.
 
-    `lifespan_ns` is what its producer gave it, `address` the requester that a reply is for [QS 2.11.3], nil for none.
+    `lifespan_ns` is its producer's; `address` is the requester to which a reply is addressed [QS 2.11.3], nil: none.
     """
 
     at_ns: Nanoseconds
@@ -52,7 +52,7 @@ class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received
 
 
 class SampleEnqueued(msgspec.Struct, frozen=True, array_like=True, tag="enqueued", gc=False):
-    """It was accepted: state Enqueued. `received_at_ns` is earlier when it waited outside a full queue."""
+    """A sample was accepted and is Enqueued; `received_at_ns` is earlier if it waited outside a full queue."""
 
     at_ns: Nanoseconds
     queue: str
@@ -62,7 +62,7 @@ class SampleEnqueued(msgspec.Struct, frozen=True, array_like=True, tag="enqueued
 
 
 class SampleBounced(msgspec.Struct, frozen=True, array_like=True, tag="bounced", gc=False):
-    """It was refused, not stored."""
+    """A sample was refused and not stored."""
 
     at_ns: Nanoseconds
     queue: str
@@ -71,7 +71,7 @@ class SampleBounced(msgspec.Struct, frozen=True, array_like=True, tag="bounced",
 
 
 class DuplicateDropped(msgspec.Struct, frozen=True, array_like=True, tag="duplicate", gc=False):
-    """Its identity is held or lately retired: acknowledged positively and dropped."""
+    """A sample was dropped and acknowledged as accepted, since its identity is held or was recently retired."""
 
     at_ns: Nanoseconds
     queue: str
@@ -79,9 +79,9 @@ class DuplicateDropped(msgspec.Struct, frozen=True, array_like=True, tag="duplic
 
 
 class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=False):
-    """It went to a consumer: state Sent. `attempt` counts from 1.
+    """A sample was sent to a consumer and is Sent. `attempt` counts from 1.
 
-    `redelivered` is the sample's flag: it may have been with a consumer before, also when a restart cut that short.
+    `redelivered` is the sample's flag: a consumer may have received it before, even if a restart voided that delivery.
     """
 
     at_ns: Nanoseconds
@@ -94,7 +94,7 @@ class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=Fa
 
 
 class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned", gc=False):
-    """A delivery failed. The sample is Enqueued again, or a `SampleRemoved` follows."""
+    """A delivery failed or was handed back. The sample is Enqueued again, or a `SampleRemoved` follows."""
 
     at_ns: Nanoseconds
     queue: str
@@ -104,7 +104,7 @@ class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned
 
 
 class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed", gc=False):
-    """It left the queue for good. `sent_at_ns` is 0 when no consumer holds it."""
+    """A sample left the queue for good. `sent_at_ns` is 0 if no consumer held it."""
 
     at_ns: Nanoseconds
     queue: str
@@ -116,7 +116,7 @@ class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed",
 
 
 class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead_lettered", gc=False):
-    """It was moved to the dead-letter queue `to_queue`, where it has the identity `dead_letter`."""
+    """A sample was moved to the dead-letter queue `to_queue`, where its identity is `dead_letter`."""
 
     at_ns: Nanoseconds
     queue: str
@@ -127,7 +127,7 @@ class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead
 
 
 class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead_letter_deferred", gc=False):
-    """It is dead, and stays in its queue until the dead-letter queue `to_queue` has room [QS 2.12]."""
+    """An undeliverable sample remains in its queue until the dead-letter queue `to_queue` accepts it [QS 2.12]."""
 
     at_ns: Nanoseconds
     queue: str
@@ -137,7 +137,7 @@ class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead
 
 
 class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restored", gc=False):
-    """The queue was restored with a number of samples that were found in its store [QS 2.14.2.1]."""
+    """The queue was restored with `count` samples from its store [QS 2.14.2.1]."""
 
     at_ns: Nanoseconds
     queue: str
@@ -145,7 +145,7 @@ class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restore
 
 
 class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late", gc=False):
-    """An acknowledgment came after its delivery was over; `retired`: it still acknowledged the sample."""
+    """An acknowledgment arrived after its delivery was over; `retired`: it still acknowledged the sample."""
 
     at_ns: Nanoseconds
     queue: str
@@ -155,11 +155,11 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 
 
 class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
-    """The number of samples that took the usual steps at one instant, where only their number is needed.
+    """The numbers of samples that took the usual steps at one instant, for consumers of events that need no more.
 
-    It replaces pairs of `SampleReceived` and `SampleEnqueued` of samples that did not wait outside, and `SampleSent`
-    (for the first time, at the instant at which they were enqueued) and `SampleRemoved` (delivered). It grows until it
-    is read, see `Outbox.end_counts`.
+    It replaces `SampleReceived` and `SampleEnqueued` of samples that did not wait outside, `SampleSent` of first
+    deliveries at the instant of enqueueing, and `SampleRemoved` of delivered samples. The counts grow until they are
+    read, see `Outbox.end_counts`.
     """
 
     at_ns: Nanoseconds
@@ -184,7 +184,7 @@ class LowWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="low_
 
 
 class QueueFilled(msgspec.Struct, frozen=True, array_like=True, tag="queue_full", gc=False):
-    """The queue became full: the next sample would not fit."""
+    """The queue became full: another sample would not fit."""
 
     at_ns: Nanoseconds
     queue: str

@@ -1,4 +1,4 @@
-"""A service's queues and subscribers, as administration reads and changes them [QS 5].
+"""A service's queues and subscribers, with the operations of administration [QS 5].
 
 Decides: the records of a change, and their effect when they are replayed. `queue.hosting` decides what may be created
 or deleted, `admin` the return codes.
@@ -40,7 +40,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind
 
 
 class LatestMove(NamedTuple):
-    """Samples that a command moved in the turn before; each as the source held it, and as the target does."""
+    """Samples that a command moved in the turn before, in pairs: as the source held it, and as the target holds it."""
 
     source: SharedReaderQueue
     target: SharedReaderQueue
@@ -48,7 +48,7 @@ class LatestMove(NamedTuple):
 
 
 class HeldAtRest(msgspec.Struct, frozen=True, array_like=True):
-    """The content of a queue while nothing of it is in progress, and the queue's creation."""
+    """The number of samples in a queue while its service does not run, and the queue's creation."""
 
     count: int
     incarnation: WholeIncarnation
@@ -57,20 +57,20 @@ class HeldAtRest(msgspec.Struct, frozen=True, array_like=True):
 class HostedService:
     """The queues of one service instance with their statistics.
 
-    Identifiers are bare: without a `status`, `data` or `message` leaf. A method that is given one raises `NotFound`
-    where it names nothing, and `Refused` where the change is impossible; the message gives the name or the reason.
+    Resource identifiers have no `status`, `data` or `message` leaf here. A method raises `NotFound` if its identifier
+    does not exist, and `Refused` if the change is impossible; the message contains the name or the reason.
 
     Args:
         settings: the initial configuration.
-        now: the instant statistics count from.
-        draw: gives each creation its incarnation.
+        now: the instant from which statistics are counted.
+        draw: returns the incarnation of each new queue or subscriber.
         journals_everything: whether volatile queues are recorded too.
         replicates: whether replicated queues are recorded, each in the stream of its replication group.
-        payload_size_bytes_max: a larger payload is refused, wherever it comes from.
+        payload_size_bytes_max: a larger payload is refused, whatever its source.
         stops_on_command: whether SHUTDOWN is obeyed.
 
     Raises:
-        Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
+        Refused: the configuration contains two queues of one name or topic, or an invalid dead-letter queue.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class HostedService:
         self._reports_each_step = True
         self._reports_inputs = False
         self.shutting_down = False
-        """A SHUTDOWN was accepted [QS 5.4.9]."""
+        """Whether a SHUTDOWN was accepted [QS 5.4.9]."""
         self._holds_back = False
         self.latest_move: LatestMove | None = None
-        """Until the next turn: whether it could be stored is not known before."""
+        """The latest move of samples, kept until it is known whether the disk stored it."""
         self.of_group: Callable[[str], Incarnation] = _of_no_group
-        """Gives what all members of a cluster call what a command creates, by full name; nil: it is drawn here."""
+        """Return the incarnation on which a cluster agreed for a created resource, by full name; nil: draw one here."""
         self._host(now, ServiceStarted(settings, draw()))
 
     def _host(self, now: Nanoseconds, started: ServiceStarted) -> None:
-        """Begin with a configuration, and with nothing in its queues."""
+        """Replace everything by a configuration with empty queues."""
         self.outbox = Outbox()
         self.outbox.share_count = self._share_count
         self.outbox.reports_each_step = self._reports_each_step
@@ -118,25 +118,27 @@ class HostedService:
             incarnations=started.incarnations,
         )
         self.application_name = started.settings.application_name
-        """The name that a command's target pattern is matched against."""
+        """The name against which a command's target pattern is matched."""
         self.by_name = self._hosting.queues
-        """The queues by their full names; a change is made by the methods here alone."""
+        """The queues by full name; changed only by the methods of this class."""
         self.by_topic = self._hosting.by_topic
-        """The queues that a participant and topic lead to."""
+        """The queues of each domain participant and topic."""
         self.deleted: dict[str, Incarnation] = dict(started.deleted)
-        """The streams of replicated queues that were deleted: their logs may have outlived them, see `log_dropped`.
+        """The streams of deleted replicated queues whose logs may still exist, see `log_dropped`.
 
-        With the incarnation of the group where it was created again.
+        The value is the incarnation of a group that was created again under the name.
         """
         self.followed: ConfigurationFollowed | None = None
-        """Progress in the configuration log of a cluster [QS 7.2]; None: there is none."""
+        """Progress in the configuration log of a cluster [QS 7.2]; None: there is no such log."""
         self.statistics = Monitors(self.outbox)
         self.statistics.watch(now, self.by_name.values())
 
     @property
     def share_count(self) -> int:
-        """Return how many samples one queue moves in a row, where a consumer that comes or goes, a lifespan, a time-out
-        or a command concerns more; the rest is due at once. No bound by default: it is for drivers with several peers.
+        """Return the quantum: the number of samples that one queue moves in a row; the rest is due at once.
+
+        It bounds the effect of a joining or leaving consumer, a lifespan, a time-out or a command. Unbounded by
+        default; a driver with several peers sets it.
         """
         return self._share_count
 
@@ -146,8 +148,9 @@ class HostedService:
 
     @property
     def reports_each_step(self) -> bool:
-        """Return whether each step of a sample is an event, as by default; else the usual ones are counted, see
-        `SamplesPassed`: for drivers that only count.
+        """Return whether each step of a sample is an event; if not, usual steps are counted. Initially True.
+
+        See `SamplesPassed`; a driver that only counts sets it to False.
         """
         return self._reports_each_step
 
@@ -157,7 +160,7 @@ class HostedService:
 
     @property
     def reports_inputs(self) -> bool:
-        """Return whether messages without an event are handed over with the events, see `Input`; by default not."""
+        """Return whether messages that cause no event are reported with the events, see `Input`. Initially False."""
         return self._reports_inputs
 
     @reports_inputs.setter
@@ -166,7 +169,7 @@ class HostedService:
 
     @property
     def holds_back(self) -> bool:
-        """Return whether nothing new is enqueued, for memory is at its bound."""
+        """Return whether no new sample is enqueued, because memory is at its bound."""
         return self._holds_back
 
     @holds_back.setter
@@ -176,12 +179,12 @@ class HostedService:
             queue.context.find_bound()
 
     def take_ready(self) -> Ready:
-        """Hand over what happened since the last time, counted."""
+        """Update the statistics, and return all output since the last call."""
         self.statistics.close_batch()
         return self.outbox.take()
 
     def replay(self, now: Nanoseconds, record: ServiceRecord) -> None:
-        """Do again what was recorded. A stored configuration takes the place of the one given [QS 2.14.1]."""
+        """Apply a record of the service. A stored configuration replaces the given one [QS 2.14.1]."""
         hosting, statistics = self._hosting, self.statistics
         match record:
             case ServiceStarted():
@@ -212,13 +215,13 @@ class HostedService:
         self.outbox.service_stream.base_index += 1
 
     def rest(self, now: Nanoseconds, held: Mapping[str, HeldAtRest]) -> None:
-        """Let queues, by full name, hold samples that are not read: status and data are all that is asked for then."""
+        """Set the content of queues, by full name, from counts alone, if only status and data will be requested."""
         for name, each in held.items():
             self.by_name[name].be(each.incarnation)
             self.statistics.rest(now, name, each.count)
 
     def log_dropped(self, stream: str) -> None:
-        """Note that a store has nothing any more of a replicated queue that was deleted."""
+        """Record that the log of a deleted replicated queue no longer exists on disk."""
         self.deleted.pop(stream, None)
 
     def _note_deleted(self, queues: Iterable[SharedReaderQueue]) -> None:
@@ -230,34 +233,34 @@ class HostedService:
                 self.deleted[queue.stream.name] = incarnation
 
     def restores(self, queue: SharedReaderQueue) -> bool:
-        """Return whether the samples of a queue outlive the service."""
+        """Return whether a restart restores the samples of a queue."""
         return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
 
     def begin_anew(self) -> None:
-        """Give the queues an incarnation that a restart finds empty: their positions begin again.
+        """Draw new incarnations for the queues that a restart leaves empty, because their positions restart.
 
-        Those of a replication group have that of the group.
+        A replicated queue keeps the incarnation of its group.
         """
         for queue in self.by_name.values():
             if not (queue.is_replicated or self.restores(queue)):
                 queue.be(self._draw())
 
     def draw_incarnation(self) -> Incarnation:
-        """Return an incarnation for something new."""
+        """Return a new incarnation."""
         return self._draw()
 
     def started(self) -> ServiceStarted:
-        """Return the record of what is hosted now."""
+        """Return the record of the current configuration."""
         return ServiceStarted(
             self.settings(), self._hosting.incarnation, self._hosting.incarnations(), dict(self.deleted)
         )
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
-        """Return the queue that takes a queue's dead letters [QS 2.12]."""
+        """Return the queue that receives a queue's dead letters [QS 2.12]; None: it has none."""
         return self._hosting.dead_letters_of(queue)
 
     def settings(self) -> ServiceSettings:
-        """Return the configuration as it is now."""
+        """Return the current configuration."""
         return self._hosting.settings()
 
     def participants(self) -> Mapping[ResourceIdentifier, DomainParticipantSettings]:
@@ -265,14 +268,14 @@ class HostedService:
         return self._hosting.participants()
 
     def subscribers(self) -> Mapping[ResourceIdentifier, SharedSubscriberSettings]:
-        """Return the shared subscribers with the queues they hold now."""
+        """Return the shared subscribers with their current queues."""
         return {
             subscriber_identifier(participant, name): hosted.current_settings()
             for (participant, name), hosted in self._hosting.subscribers.items()
         }
 
     def queues(self) -> Mapping[ResourceIdentifier, SharedReaderQueueSettings]:
-        """Return the queues, dead-letter queues and implicit reply queues included."""
+        """Return the queues, including dead-letter queues and implicit reply queues."""
         return {
             queue_identifier(participant, name, queue.settings): queue.settings
             for (participant, name), hosted in self._hosting.subscribers.items()
@@ -280,7 +283,7 @@ class HostedService:
         }
 
     def follow_cluster(self, followed: ConfigurationFollowed) -> None:
-        """Record how far the configuration of the cluster is followed."""
+        """Record the progress in the cluster's configuration log."""
         self.followed = followed
         self.outbox.service_stream.record(followed)
 
@@ -291,17 +294,17 @@ class HostedService:
         settings: SharedReaderQueueSettings,
         incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
-        """Host one more queue, and the implicit reply queue that it brings [QS 5.4.1].
+        """Create a queue, and the implicit reply queue that it requires [QS 5.4.1].
 
         Args:
             now: the instant.
-            subscriber: where.
-            settings: what was asked for.
-            incarnation: what all members of a replication group call it; nil: one is drawn.
+            subscriber: the shared subscriber that gets the queue.
+            settings: the requested settings.
+            incarnation: the one on which a replication group agreed; nil: draw one.
 
         Raises:
-            NotFound: there is no such shared subscriber.
-            Refused: its name or topic is taken, or its dead letters are impossible.
+            NotFound: the shared subscriber does not exist.
+            Refused: the name or topic is in use, or the dead-letter queue is invalid.
         """
         participant, name = self._subscriber(subscriber)
         incarnation = incarnation or self.of_group(f"{participant}/{name}/{settings.name}") or self._draw()
@@ -312,10 +315,10 @@ class HostedService:
         self.outbox.service_stream.record(QueueCreated(participant, name, settings, incarnation))
 
     def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
-        """Return the queues that go when this one is deleted: it, and its implicit reply queue.
+        """Return the queues that a deletion of this one removes: itself, and its implicit reply queue.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
             Refused: as `delete_queue` does.
         """
         settings = self.queue(queue).settings
@@ -324,10 +327,10 @@ class HostedService:
         return [queue_identifier(participant, subscriber, each.settings) for each in going]
 
     def shut(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
-        """Take no more samples into a queue that will be deleted.
+        """Stop a queue that will be deleted from accepting samples.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         shut = self.queue(queue)
         self._hosting.shut(queue.names[0][1], shut)
@@ -337,7 +340,7 @@ class HostedService:
         """Return whether a queue is being deleted.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         return self.queue(queue).is_shut
 
@@ -345,7 +348,7 @@ class HostedService:
         """Return whether a queue is a replica whose samples only its master removes.
 
         Raises:
-            NotFound: there is no such queue.
+            NotFound: the queue does not exist.
         """
         return self.queue(queue).is_following
 
@@ -353,8 +356,8 @@ class HostedService:
         """Remove a queue, its samples and its implicit reply queue [QS 5.4.2].
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it is an implicit reply queue, or holds the dead letters of a queue that remains.
+            NotFound: the queue does not exist.
+            Refused: it is an implicit reply queue, or the dead-letter queue of a queue that remains.
         """
         settings = self.queue(queue).settings
         participant, subscriber = self._subscriber(queue.parent)
@@ -364,11 +367,11 @@ class HostedService:
         self.outbox.service_stream.record(QueueDeleted(participant, subscriber, settings.name))
 
     def change_queue(self, now: Nanoseconds, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> bool:
-        """Let a queue have other settings, and its implicit reply queue with it; whether that changed anything.
+        """Change the settings of a queue and of its implicit reply queue; return whether they differ from the former.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it cannot have them without being created anew.
+            NotFound: the queue does not exist.
+            Refused: the change requires that the queue is created anew.
         """
         former = self.queue(queue).settings
         if settings.name != former.name:
@@ -388,7 +391,7 @@ class HostedService:
         settings: SharedSubscriberSettings,
         incarnation: Incarnation = NIL_INCARNATION,
     ) -> None:
-        """Host another shared subscriber with its queues, all or nothing [QS 5.4.7].
+        """Create a shared subscriber with its queues, all or nothing [QS 5.4.7].
 
         Args:
             now: the instant.
@@ -397,8 +400,8 @@ class HostedService:
             incarnation: as for `create_queue`, of the subscriber and all its queues.
 
         Raises:
-            NotFound: there is no such domain participant.
-            Refused: its name is taken, or its queues contradict each other.
+            NotFound: the domain participant does not exist.
+            Refused: its name is in use, or its queues contradict each other.
         """
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
@@ -412,7 +415,7 @@ class HostedService:
         """Remove a shared subscriber with its queues [QS 5.4.8].
 
         Raises:
-            NotFound: there is no such shared subscriber.
+            NotFound: the shared subscriber does not exist.
         """
         participant, name = self._subscriber(subscriber)
         removed = self._hosting.remove_subscriber(participant, name)
@@ -424,7 +427,7 @@ class HostedService:
         """Return the queue of this identifier.
 
         Raises:
-            NotFound: there is none, or it is of the other kind.
+            NotFound: it does not exist, or is a dead-letter queue where an ordinary one is identified, or the reverse.
         """
         queue = self.by_name.get("/".join(name for _, name in resource.names))
         if (
@@ -436,29 +439,29 @@ class HostedService:
         return queue
 
     def samples(self, queue: ResourceIdentifier, after_position: int = 0) -> Iterator[Sample]:
-        """Return the held samples in queue order, those behind a position."""
+        """Return the held samples behind a position, in queue order."""
         held = self.queue(queue).held
         return iter(held.newer_than(after_position)) if after_position else iter(held)
 
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
-        """Return the held sample of this identity, by index."""
+        """Return the held sample of this identity, by the index; None: it is not held."""
         return self.queue(queue).held.known.get(identity)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
-        """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3].
+        """Remove those of these samples that the queue still holds; return their number [QS 5.4.3].
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it is a replicated queue without a master here.
+            NotFound: the queue does not exist.
+            Refused: it is a replicated queue whose master is another service.
         """
         return self._mastered(queue).flush(now, samples)
 
     def insert(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> list[Insertion]:
-        """Enqueue samples that a command brings; returns what became of each.
+        """Enqueue samples that a command carries; return the outcome of each.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it is being deleted, or is a replicated queue without a master here.
+            NotFound: the queue does not exist.
+            Refused: it is being deleted, or is a replicated queue whose master is another service.
         """
         found = self._mastered(queue)
         if found.is_shut:
@@ -475,22 +478,22 @@ class HostedService:
         *,
         begins_anew: bool,
     ) -> list[Insertion]:
-        """Let samples leave a queue for another of this service, each in one record; return what became of each.
+        """Move samples to another queue of this service, each by a single record; return the outcome of each.
 
-        A consumer is sent none of them before the next turn, which begins once the records are durable.
+        No consumer is sent them before the next turn, which begins once the records are durable.
 
         Args:
             now: the instant.
             source: the queue that holds them.
-            target: the queue that is to hold them.
-            samples: as the source holds them; None is not held.
-            payloads: the payload of each, for a target that keeps in memory what is on disk only; empty: not given.
+            target: the queue to which they move.
+            samples: as the source holds them; None: the source does not hold this one.
+            payloads: the payload of each, for a target that keeps payloads in memory; empty: none were sent along.
             begins_anew: whether their lifespans begin now.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: the target is being deleted, the disk refuses the source, one of them has no master here, or they
-                are in different logs of replicas.
+            NotFound: a queue does not exist.
+            Refused: the target is being deleted, the source is suspended by a disk error, one of them has its master in
+                another service, or they are in different replicated logs.
         """
         origin, place = self._mastered(source), self._mastered(target)
         if place.is_shut:
@@ -522,20 +525,20 @@ class HostedService:
         return became
 
     def forget_latest_move(self) -> None:
-        """Note that what was moved last is stored, unless the disk refuses one of its queues."""
+        """Forget the latest move, which is stored by now, unless a disk error suspended one of its queues."""
         move = self.latest_move
         if move is not None and not (move.source.context.is_suspended or move.target.context.is_suspended):
             self.latest_move = None
 
     def complete_latest_move(self, now: Nanoseconds, queue: SharedReaderQueue) -> None:
-        """Let each sample that was moved last be in one queue again, where the disk refused a record of that.
+        """Ensure that each moved sample is in exactly one queue, after a disk error undid one side of the move.
 
-        As at a restart the record in the target decides. A queue that is only in memory holds what the other one's
-        store does not.
+        As at a restart the record in the target decides. If the source exists only in memory and the target did not
+        store a sample, the source holds it again.
 
         Args:
             now: the instant.
-            queue: it was set back to what its store holds.
+            queue: the queue that was rolled back to its store.
         """
         if self.latest_move is None or queue not in self.latest_move[:2]:
             return
@@ -549,21 +552,21 @@ class HostedService:
                 source.hold_again(now, was)
 
     def flag(self, queue: ResourceIdentifier, samples: Sequence[Sample | None]) -> list[bool]:
-        """Flag samples as redelivered that no consumer has; returns for each whether it is. None is not.
+        """Flag samples that no consumer has as redelivered; return for each whether it is flagged. None: False.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it is a replicated queue without a master here.
+            NotFound: the queue does not exist.
+            Refused: it is a replicated queue whose master is another service.
         """
         found = self._mastered(queue)
         return [sample is not None and found.flag(sample) for sample in samples]
 
     def _mastered(self, queue: ResourceIdentifier) -> SharedReaderQueue:
-        """Return the queue of this identifier, whose samples this service may change.
+        """Return the queue of this identifier, after checking that this service may change its samples.
 
         Raises:
-            NotFound: there is no such queue.
-            Refused: it is a replicated queue without a master here.
+            NotFound: the queue does not exist.
+            Refused: it is a replicated queue whose master is another service.
         """
         found = self.queue(queue)
         if found.is_following:
@@ -576,11 +579,11 @@ class HostedService:
     def status(
         self, now: Nanoseconds, queue: ResourceIdentifier, *, with_consumers: bool = False
     ) -> SharedReaderQueueStatus:
-        """Return the status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""
+        """Return a queue's status for a command; reading it resets the `change` counters to zero [QS 5.4.4]."""
         return self.statistics.status(now, self.queue(queue).name, with_consumers=with_consumers)
 
     def request_shutdown(self) -> None:
-        """Begin the shutdown sequence: the driver stops after it has sent what is ready [QS 5.4.9].
+        """Begin the shutdown: the driver stops after it has sent the messages that are ready [QS 5.4.9].
 
         Raises:
             Refused: the service runs as a daemon.
@@ -607,17 +610,17 @@ class HostedService:
 
 
 def _be_all(queues: Iterable[SharedReaderQueue], incarnation: Incarnation) -> None:
-    """Give queues that came with one command its incarnation; replicated ones have none of their own."""
+    """Set the incarnation of queues created by one command; replicated ones keep that of their group."""
     for queue in queues:
         queue.be(incarnation)
 
 
 def _of_no_group(_name: str) -> Incarnation:
-    """Return the nil incarnation: a function of the module, for the simulator writes services by `pickle`."""
+    """Return the nil incarnation; a function of the module, because the simulator pickles services."""
     return NIL_INCARNATION
 
 
 def _held_at(queue: SharedReaderQueue, sample: Sample) -> Sample | None:
-    """Return the sample that a queue holds in the place of one that it held before."""
+    """Return the sample of the queue that has the position and identity of an earlier one; None: it is not held."""
     held = queue.held.known.get(sample.identity)
     return held if held is not None and held.position == sample.position else None

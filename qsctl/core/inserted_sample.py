@@ -1,4 +1,4 @@
-"""A sample as a command brings it to a queue (an extension)."""
+"""A sample in an administration command that enqueues it (an extension)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class InsertedSample(msgspec.Struct, frozen=True, array_like=True):
-    """A sample that a command enqueues, with all that made it what it was in another queue.
+    """A sample that a command enqueues, with all its metadata from another queue.
 
-    `expires_at_ns` is absolute; where it is infinite the queue's own lifespan begins anew. `dead_letter_from` and
-    `dead_letter_reason` are for a dead-letter queue, which takes only samples that have them; with the position and
-    the incarnation a letter that the queue holds is known for the same one.
+    `expires_at_ns` is absolute; if infinite, the queue's own lifespan applies from now on. A dead-letter queue accepts
+    only samples with `dead_letter_from` and `dead_letter_reason`; the position and incarnation of a dead letter make it
+    a duplicate of the same one in the queue.
     """
 
     identity: SampleIdentity

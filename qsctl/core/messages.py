@@ -1,9 +1,9 @@
-"""The messages between the service and its peers, live or simulated.
+"""The messages between the service and its clients, live or simulated.
 
 A transport passes inbound messages to `ServiceEngine.receive`; `take_ready` returns outbound ones. An outbound message
-may leave once the record that it `rests_on` is committed, by its index in the stream of its queue; 0: at once, see
-`qsctl.core.turn`. A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue
-of that topic has its own copy and acknowledges by itself [QS 2.4 and 2.6].
+may be sent once the record with index `rests_on` in its queue's stream is committed; 0: at once, see `qsctl.core.turn`.
+A queue is addressed by its full name, see `QueueName`. A producer addresses a topic, and each queue of that topic has
+its own copy and acknowledges by itself [QS 2.4 and 2.6].
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ QueueName: TypeAlias = str
 """`<domain participant>/<shared subscriber>/<queue>`: the three `name` attributes, unique in one service."""
 
 SERVICE: Final[Guid] = NIL_GUID
-"""The sender of the service's own notices."""
+"""The sender of the notices that the service itself sends."""
 
 
 class SampleFlag(IntFlag):
-    """Bits of a sample's flag field [QS 2.9, 5.4.6, 7.1.1.1]."""
+    """The bits of a sample's flag field [QS 2.9, 5.4.6, 7.1.1.1]."""
 
     NONE = 0
     REDELIVERED = 1
@@ -37,28 +37,29 @@ class SampleFlag(IntFlag):
     REPLICATE = 4
     INTERMEDIATE_REPLY_SEQUENCE = 8
     INSERTED = 0x100
-    """A command enqueued it: it was moved, requeued or imported (an extension)."""
+    """A command enqueued the sample: it was moved, requeued or imported (an extension)."""
     END_OF_QUEUE = 0x200
-    """No sample, but the answer to a consumer's question (an extension), see `QUESTION_NUMBER_MIN`."""
+    """Not a sample, but the answer to a consumer's question (an extension), see `QUESTION_NUMBER_MIN`."""
 
 
 FLAGS_MASK: Final = 0xFFFF
 EPOCH_SHIFT: Final = 16
-"""Above the flags of a delivery of a replicated queue are the lower 16 bits of its master's epoch."""
+"""Shift of the master's epoch in a delivery of a replicated queue: its lower 16 bits are above the flags."""
 
 
 QUESTION_NUMBER_MIN: Final = 1 << 62
-"""The smallest number of a question, which is an acknowledgment of an identity with the nil GUID (an extension).
+"""Smallest sequence number of a question, an acknowledgment of an identity with the nil GUID (an extension).
 
-A consumer asks by it, behind its other acknowledgments, whether its queue has more. Behind all that was sent to it
-before, the queue answers a `Delivery` of the same identity with `END_OF_QUEUE`: what could be sent has been sent."""
+By it a consumer asks, after its other acknowledgments, whether its queue has more samples. After all samples that it
+could send to this consumer, the queue answers with a `Delivery` of the same identity and `END_OF_QUEUE`.
+"""
 
 
 class AckResponse(IntEnum):
     """The single byte of an application-level acknowledgment [QS 2.4 and 2.5].
 
-    The last is our own, for a consumer that leaves in good order without an answer: the sample waits again, as
-    redelivered, and no attempt is counted.
+    RETURNED is an extension, for a consumer that leaves in good order without having answered: the sample waits again,
+    flagged as redelivered, and no attempt is counted.
     """
 
     REJECTED = 0
@@ -70,10 +71,11 @@ class AckResponse(IntEnum):
 class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
     """A producer's sample for every queue of a topic.
 
-    `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the domain
-    participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts how
-    often the producer wrote the sample; 0: not known. One that `waits_when_full` waits outside a full queue, whatever
-    the replacement policy [QS 2.15.4]: its producer receives no acknowledgment, and is held back by reliability.
+    `lifespan_ns`, if finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the domain
+    participant in whose domain the sample arrived. The `related_*` members route and correlate a reply [QS 2.11].
+    `attempt` is the number of times that the producer has written the sample; 0: unknown. With `waits_when_full` the
+    sample waits outside a full queue, whatever the replacement policy [QS 2.15.4]: its producer receives no
+    acknowledgment, and DDS reliability blocks it.
     """
 
     participant: str
@@ -93,10 +95,12 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
 class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined", gc=False):
     """A consumer attached to a queue.
 
-    A requester's reader gives `source_guid`: it takes only samples whose related source GUID equals it
-    [QS 2.11.3]; nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
-    The last two, when set, are the reader's own window, whatever the queue thinks of feedback [QS 2.10]: a reader
-    that takes few samples and leaves must not be sent the whole queue. A second join may change them.
+    `source_guid` identifies a requester's reader: it receives only samples with an equal related source GUID [QS
+    2.11.3]. A nil one receives any sample that is not addressed to a requester; in an ordinary queue, any sample.
+
+    `unacked_threshold` and `reception_enabled`, if not None, are the reader's own, even if the queue ignores
+    availability reports [QS 2.10]: a reader that receives few samples and leaves must not be sent the whole queue.
+    Joining again may change them.
     """
 
     queue: QueueName
@@ -107,11 +111,12 @@ class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined",
 
 
 class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=False):
-    """A consumer detached or vanished: what it holds is redelivered.
+    """A consumer detached or vanished; its samples are redelivered.
 
-    A vanished consumer's deliveries have failed: an attempt each, and the samples may be duplicates. A consumer that
-    detaches in good order `hands_back` what it did not touch: the samples wait again as if never sent. So do those that
-    never left for a vanished one, for it was found to be gone: `unsent` are their positions.
+    A vanished consumer's deliveries have failed: each counts as an attempt, and the samples may be duplicates. A
+    consumer that detaches in good order `hands_back` the samples that its program did not receive: they wait again
+    without the redelivered flag. So do the samples at the positions `unsent`, which were not sent before the consumer
+    was found to be gone.
     """
 
     queue: QueueName
@@ -120,12 +125,12 @@ class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=
     unsent: tuple[int, ...] = ()
 
     def with_unsent(self, positions: Iterable[int]) -> ConsumerLeft:
-        """Return the same message, with more positions that never left; 0 is that of no sample."""
+        """Return the message with further positions of unsent samples; a position of 0 is ignored."""
         return msgspec.structs.replace(self, unsent=(*self.unsent, *(each for each in positions if each)))
 
 
 class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):
-    """`ConsumerAvailability_t` [QS 2.10.2]."""
+    """A consumer's availability report, `ConsumerAvailability_t` [QS 2.10.2]."""
 
     queue: QueueName
     consumer_guid: Guid
@@ -135,7 +140,7 @@ class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="av
 
 @final
 class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc=False):
-    """A consumer accepts or rejects a sample that it was sent [QS 2.5]."""
+    """A consumer's acceptance or rejection of a sample that it was sent [QS 2.5]."""
 
     queue: QueueName
     consumer_guid: Guid
@@ -152,7 +157,7 @@ class ProducerLeft(msgspec.Struct, frozen=True, array_like=True, tag="producer_l
 
 
 class CommandRequest(msgspec.Struct, frozen=True, array_like=True, tag="command"):
-    """An administration command, its body already read (chapter 5)."""
+    """An administration command with its body parsed [QS 5]."""
 
     request: SampleIdentity
     target: str
@@ -162,10 +167,10 @@ class CommandRequest(msgspec.Struct, frozen=True, array_like=True, tag="command"
 class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=False):
     """A sample for one consumer.
 
-    `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by `position`
-    before it sends [QS 2.14.2], see `qsctl.core.payloads`. `flags`: see `EPOCH_SHIFT`. The last three are set where a
-    dead-letter queue sends: `DeadLetter_t` [QS 2.12]. There `identity`, by which it is acknowledged, is the dead
-    letter's own, and `dead_letter_identity` that of the undelivered sample.
+    `payload` is None if the queue keeps it on disk only: the driver reads it from the queue's storage by `position`
+    before sending [QS 2.14.2], see `qsctl.core.payloads`. For `flags` see `EPOCH_SHIFT`. The members `dead_letter_…`
+    are set by a dead-letter queue: `DeadLetter_t` [QS 2.12]. Its `identity`, by which it is acknowledged, is the dead
+    letter's own; `dead_letter_identity` is that of the undelivered sample.
     """
 
     queue: QueueName
@@ -186,14 +191,14 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
 
     @property
     def original_identity(self) -> SampleIdentity:
-        """The identity that the sample's producer gave it."""
+        """Return the identity that the sample's producer gave it."""
         return self.identity if self.dead_letter_reason is None else self.dead_letter_identity
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
-    """A queue's answer to a producer [QS 2.4]; absent where the queue acknowledges nothing.
+    """A queue's answer to a producer [QS 2.4]; a queue that does not acknowledge sends none.
 
-    A replica that rejects a sample states the `attempt` that it rejects; 0: not known. An acceptance holds for all.
+    A replica that rejects a sample states the rejected `attempt`; 0: unknown. An acceptance holds for all attempts.
     `lacks_master`: the replica rejects it because no master has appended it to the log [QS 7.1.2], not for its content.
     """
 
@@ -206,9 +211,9 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
-    """One answer to a command. All but the last of several carry `intermediate` [QS 5.4.6].
+    """One reply to a command. All replies but the last one are `intermediate` [QS 5.4.6].
 
-    `queue` is the one whose samples the command was about; empty: none.
+    `queue` is the queue whose samples the command concerned; empty: none.
     """
 
     request: SampleIdentity
@@ -220,7 +225,7 @@ class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
 
 
 class StatusPublication(msgspec.Struct, frozen=True, array_like=True, tag="status"):
-    """The periodic status of a queue whose monitoring is on (chapter 6)."""
+    """The periodic status of a queue whose monitoring is enabled [QS 6]."""
 
     queue: QueueName
     status: SharedReaderQueueStatus
@@ -235,5 +240,5 @@ Message: TypeAlias = Inbound | Outbound
 
 
 def is_for(message: Outbound, left: ConsumerLeft) -> TypeGuard[Delivery]:
-    """Return whether a message is a delivery to a consumer that is gone."""
+    """Return whether a message is a delivery to the consumer that left."""
     return type(message) is Delivery and (message.consumer_guid, message.queue) == (left.consumer_guid, left.queue)

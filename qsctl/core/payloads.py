@@ -1,6 +1,6 @@
-"""Payloads that the core does not keep [QS 2.14.2]: a driver puts them back into a batch.
+"""The insertion of payloads that are on disk only into a batch [QS 2.14.2].
 
-Decides: the placeholder in a `Ready` for a payload that is on disk only. The driver reads the payload.
+Decides: the placeholder in a `Ready` for such a payload. The driver reads the payload from its store.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from qsctl.core.ready import Ready
 from qsctl.core.records import Enqueued, Record
 
 ReadPayload: TypeAlias = Callable[[str, int], bytes]
-"""Reads the payload at a position of a queue (its full name) from that queue's store."""
+"""Read the payload at a position of a queue, given by full name, from that queue's store."""
 
 
 def fill_payloads(ready: Ready, read: ReadPayload) -> None:
-    """Put every payload into a batch.
+    """Insert every missing payload into a batch.
 
-    Call it before the records are stored: they may remove a sample whose payload is wanted. Whatever is missing in the
-    batch was stored by an earlier one.
+    Call it before the records are stored, as they may remove a sample whose payload is needed. Every missing payload
+    was stored by an earlier batch.
     """
     if not ready.may_lack_payloads:
         return
@@ -46,7 +46,7 @@ def fill_payloads(ready: Ready, read: ReadPayload) -> None:
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:
-    """Return the records with every payload in them; for a snapshot too, before a store is compacted to it."""
+    """Yield the records with all payloads; also for a snapshot, before a store is compacted to it."""
     for record in records:
         if type(record) is Enqueued and record.payload_from is not None:
             payload = read(*record.payload_from)

@@ -1,9 +1,8 @@
-"""The output of one turn of the engine for its driver: records by stream, messages with the records they rest on,
-events.
+"""The output of one engine turn for its driver: records by stream, messages, and events.
 
-A queue's records are one stream, the changes of the service's configuration another. The records of a stream have
-consecutive indexes, from 1. A message rests on a record of its queue's stream: it may leave once that is committed, see
-`qsctl.core.turn`.
+The records of a queue form one stream, the changes of the service's configuration another. The records of a stream have
+consecutive indexes, from 1. A message rests on a record of its queue's stream: it may be sent once that record is
+committed, see `qsctl.core.turn`.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from qsctl.core.records import Record
 from qsctl.instant import Nanoseconds
 
 StreamName: TypeAlias = str
-"""The full name of a queue, or `SERVICE_STREAM`."""
+"""The full name of a queue or replication group, or `SERVICE_STREAM`."""
 
 SERVICE_STREAM: Final[StreamName] = ""
-"""The changes of the service's own configuration."""
+"""The stream of the changes of the service's own configuration."""
 
 
 class Batch(NamedTuple):
-    """Records of one stream, in order. The list belongs to the receiver."""
+    """Records of one stream, in order. The receiver owns the list."""
 
     stream: StreamName
     first_index: int
@@ -32,15 +31,15 @@ class Batch(NamedTuple):
 
     @property
     def last_index(self) -> int:
-        """The index of the last record."""
+        """Return the index of the last record."""
         return self.first_index + len(self.records) - 1
 
 
 class Input(NamedTuple):
-    """A message that the engine received and that causes no event: of a peer that joined, left or reported on itself,
-    or a command. It completes the event history, see `Outbox.reports_inputs`.
+    """A received message that causes no event: a peer that joined, left or reported on itself, or a command.
 
-    `events_before` is the number of events of its turn before it.
+    It completes the event history, see `Outbox.reports_inputs`. `events_before` is the number of events of its turn
+    that precede it.
     """
 
     events_before: int
@@ -49,12 +48,12 @@ class Input(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """One turn. Its lists belong to the receiver; messages and events are in the order of the steps.
+    """The output of one turn. The receiver owns its lists; messages and events are in the order of the steps.
 
-    A stream has at most one batch; the batches are in the order of their first records. `may_lack_payloads` is whether
-    a payload may be on disk only, see `qsctl.core.payloads`. With `moves_samples` all of its records are of one command
-    that moves samples from a queue to another: no batch may be durable before its predecessor, and where one cannot be
-    stored, none counts as stored.
+    A stream has at most one batch; the batches are in the order of their first records. `may_lack_payloads`: a payload
+    may be on disk only, see `qsctl.core.payloads`. `moves_samples`: all records belong to one command that moves
+    samples between two queues; then no batch may be durable before its predecessor, and if one cannot be stored, none
+    counts as stored.
     """
 
     batches: list[Batch]
@@ -66,7 +65,7 @@ class Ready(NamedTuple):
 
     @property
     def service_records(self) -> list[Record]:
-        """Records that change the service's configuration."""
+        """Return the records that change the service's configuration."""
         for batch in self.batches:
             if batch.stream == SERVICE_STREAM:
                 return batch.records
@@ -74,5 +73,5 @@ class Ready(NamedTuple):
 
     @property
     def record_count(self) -> int:
-        """Return how many records there are in all streams."""
+        """Return the number of records in all streams."""
         return sum(len(batch.records) for batch in self.batches)

@@ -1,12 +1,11 @@
-"""The durable records. Replaying a store's records into a fresh engine gives the state that wrote them.
+"""The durable records. Replaying a store's records into a new engine gives the state that wrote them.
 
-A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position` is
-the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
-removal after; the dead letter identifies the sample, so that a restart completes a move that a crash cut in two.
-Replicated queues share one stream with their dead-letter queue: there the dead letter is the one record of the move.
-
-A command that moves a sample stores it in the target first, with the place that it came from, and the removal after.
-The record in the target is the move: wherever the records end, a sample whose target has it is not in its source.
+A message is never sent before the record that it rests on is stored. Records of one queue are in order; `position` is
+the sample's place in its queue and never reused. A move to the dead-letter queue stores the dead letter first and the
+removal after it; the dead letter identifies the sample, so that a restart completes a move that a crash interrupted.
+Replicated queues share one stream with their dead-letter queue: there the dead letter is the only record of the move. A
+command that moves a sample stores it in the target first, with its former place, and the removal after it. The record
+in the target decides: after a crash, a sample that its target has is not in its source.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from qsctl.instant import Nanoseconds
 
 
 class RemovalCause(IntEnum):
-    """Why a sample left its queue for good [QS 2.9 and 5.4.3]."""
+    """The cause for which a sample left its queue for good [QS 2.9 and 5.4.3]."""
 
     DELIVERED = 1
     EXPIRED = 2
@@ -41,14 +40,14 @@ class RemovalCause(IntEnum):
 
 
 class DeadLetterReason(IntEnum):
-    """`UndeliveredReasonKind` [QS 2.12]."""
+    """The reason of a dead letter, `UndeliveredReasonKind` [QS 2.12]."""
 
     LIFESPAN = 0
     MAX_RETRIES = 1
 
 
 class MovedFrom(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The place that a command moved a sample from: a queue, by full name, its incarnation, and a position in it."""
+    """The place from which a command moved a sample: a queue, by full name, its incarnation, and a position in it."""
 
     queue: str
     position: Count
@@ -56,14 +55,14 @@ class MovedFrom(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """A sample was accepted. `expires_at_ns` is absolute, set once [QS 2.14.2.1].
+    """A sample was accepted. `expires_at_ns` is absolute and set once [QS 2.14.2.1].
 
-    The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
-    (`<topic>@<subscriber>`) and its incarnation, why, and its position there (0: a store of version 0.1 lacks it). Such
-    a record's `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may have
-    processed it. `payload_from`, a queue and a position in it, replaces a payload that is on disk only: the driver puts
-    the payload in its place before it stores the record, see `qsctl.core.payloads`. With `moved_from` the record also
-    removes the sample at that place.
+    The members `dead_letter_…` are set in a dead-letter queue only: the queue from which the sample came
+    (`<topic>@<subscriber>`), its incarnation, the sample's position in it (0: unknown, as in stores of version 0.1),
+    and the reason. `identity` is then that of the undelivered sample. `flags` contain the bit REDELIVERED if a consumer
+    may have processed the sample. `payload_from`, a queue and a position in it, replaces a payload that is on disk
+    only: the driver inserts the payload before it stores the record, see `qsctl.core.payloads`. With `moved_from` the
+    record also removes the sample at that place.
     """
 
     queue: str
@@ -86,7 +85,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
 
 class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
-    """A sample is about to be sent to a consumer, for the `attempt`-th time (1 is the first)."""
+    """A sample is about to be sent to a consumer, for the `attempt`-th time, counted from 1."""
 
     queue: str
     position: Count
@@ -95,9 +94,10 @@ class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class Returned(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
-    """A sample went back to Enqueued after `attempts` failed deliveries (rejected, timed out, consumer gone).
+    """A sample is Enqueued again after `attempts` failed deliveries (rejected, timed out, consumer gone).
 
-    In a snapshot it also names who held the sample before, latest last: they may still acknowledge it, late.
+    In a snapshot `past_holders` are the consumers that held the sample before, latest last: they may still acknowledge
+    it late.
     """
 
     queue: str
@@ -108,7 +108,7 @@ class Returned(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
 
 
 class Undeliverable(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
-    """An expired sample, or one whose attempts are spent, stays in its queue: the dead-letter queue has no room."""
+    """An expired or finally failed sample remains in its queue until the dead-letter queue accepts it."""
 
     queue: str
     position: Count
@@ -124,10 +124,10 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    """The creation of a queue, and the identities that it lately retired, oldest first: duplicates stay suppressed.
+    """The incarnation of a queue, and the identities that it recently retired, oldest first, to suppress duplicates.
 
-    It begins a queue's stream, with nothing retired yet, and is part of a compacted store. Every position in the stream
-    is one of this incarnation.
+    It is the first record of a queue's stream, without identities, and part of a compacted store. Every position in the
+    stream belongs to this incarnation.
     """
 
     queue: str
@@ -137,11 +137,12 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
 
 
 class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False):
-    """A replica became master of a replicated stream; each later record is of this epoch, up to the next of this kind.
+    """A replica became master of a replicated stream; later records belong to this epoch, until the next such record.
 
-    What was assigned returns to Enqueued as redelivered: its consumer may have processed it [QS 7.1.1.3]. With
-    `flags_all` every held sample is: the master before may have sent it without a committed assignment, see
-    `SendsAhead`. `incarnation` is that of the replication group, which its first master drew where no command did.
+    Assigned samples become Enqueued again, flagged as redelivered: their consumers may have processed them [QS
+    7.1.1.3]. With `flags_all` every held sample is flagged: the master before may have sent it without a committed
+    assignment, see `SendsAhead`. `incarnation` is that of the replication group, drawn by its first master unless a
+    command set it.
     """
 
     queue: str
@@ -152,9 +153,9 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False)
 
 
 class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=False):
-    """A replica that had lost its log holds it again up to here, and votes from then on.
+    """A replica that had lost its log has it again up to this record, and may vote from now on.
 
-    `run` is the number of its process, as its frames carry it.
+    `run` is the number of its process, as in its frames.
     """
 
     queue: str
@@ -163,10 +164,10 @@ class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=F
 
 
 class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False):
-    """From here on the master sends samples before their assignment is committed, or does not [QS 7.1.1.3].
+    """The permission of a master to send samples before their assignment is committed, or its end [QS 7.1.1.3].
 
-    Once this is committed, for the former; at once, for the latter. An epoch begins with the former. So a new master
-    whose log ends without it can decide for each sample whether a consumer may have it.
+    The permission takes effect once this record is committed, its end at once. An epoch begins with a permission. A new
+    master whose log has no such record at its end can thus decide for each sample whether a consumer may have it.
     """
 
     queue: str
@@ -174,10 +175,10 @@ class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False)
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
-    """The configuration that a cluster has from here on [QS 7.2]: the first master's own, or a snapshot's.
+    """The configuration of a cluster from here on [QS 7.2]: the first master's own, or that of a snapshot.
 
-    `queue` names the stream. `origin` distinguishes this beginning from any other of the same members; `subscribers`
-    are by domain participant. `created` has, by full name, the entry of the command that created each.
+    `queue` is the name of the stream. `origin` distinguishes this log from any other of the same members. `subscribers`
+    are grouped by domain participant. `created` maps the full name of each resource to the log entry that created it.
     """
 
     queue: str
@@ -187,11 +188,11 @@ class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
 
 
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The configuration a service started with [QS 2.14.1].
+    """The configuration with which a service started [QS 2.14.1].
 
-    `incarnation` is that of the service. A subscriber has it too, and a queue that of its subscriber, unless
-    `incarnations` lists another by full name. `deleted` has the streams of replicated queues that were deleted and
-    whose log may be there all the same, with the incarnation of the group where they were created again.
+    `incarnation` is that of the service. A subscriber has the service's, and a queue that of its subscriber, unless
+    `incarnations` lists another by full name. `deleted` contains the streams of deleted replicated queues whose log may
+    still exist, with the incarnation of the group if it was created again.
     """
 
     settings: ServiceSettings
@@ -201,7 +202,7 @@ class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
 
 
 class SubscriberCreated(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """A shared subscriber came into being in a domain participant, with its queues: one incarnation for all."""
+    """A shared subscriber was created in a domain participant with its queues; all have one incarnation."""
 
     participant: str
     settings: SharedSubscriberSettings
@@ -209,14 +210,14 @@ class SubscriberCreated(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class SubscriberDeleted(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """A shared subscriber went, with its queues."""
+    """A shared subscriber was deleted with its queues."""
 
     participant: str
     subscriber: str
 
 
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """A queue came into being, and its implicit reply queue, which has its incarnation."""
+    """A queue was created, and its implicit reply queue, which has the same incarnation."""
 
     participant: str
     subscriber: str
@@ -225,7 +226,7 @@ class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
-    """A queue went, with its samples."""
+    """A queue was deleted with its samples."""
 
     participant: str
     subscriber: str
@@ -233,10 +234,10 @@ class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
 
 
 class ConfigurationFollowed(msgspec.Struct, frozen=True, array_like=True, tag=15):
-    """The service follows the configuration of its cluster up to the entry `index` of the log that began with `origin`.
+    """The service follows the configuration of its cluster up to entry `index` of the log `origin`.
 
-    `created` is `ConfigurationKnown.created` for what the service hosts, or is about to create: by it a queue that was
-    deleted and created again while the service was away is known for another one.
+    `created` is `ConfigurationKnown.created` restricted to the resources that the service hosts or is about to create:
+    it shows that a queue was deleted and created again while the service was away.
     """
 
     origin: str
@@ -245,7 +246,7 @@ class ConfigurationFollowed(msgspec.Struct, frozen=True, array_like=True, tag=15
 
 
 class QueueChanged(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """A queue has other settings, see `core.queue.change`; `settings` are all of them."""
+    """The settings of a queue were changed, see `core.queue.change`; `settings` are complete."""
 
     participant: str
     subscriber: str
@@ -264,7 +265,7 @@ QueueRecord: TypeAlias = (
     | SendsAhead
     | ConfigurationKnown
 )
-"""Records of a queue's own store, or of that of its replication group; `queue` names the queue or the stream."""
+"""Records in the store of a queue or of its replication group; `queue` is the name of the queue or of the stream."""
 
 ServiceRecord: TypeAlias = (
     ServiceStarted
@@ -275,6 +276,6 @@ ServiceRecord: TypeAlias = (
     | QueueChanged
     | ConfigurationFollowed
 )
-"""Belong to the service state."""
+"""Records in the service's own store."""
 
 Record: TypeAlias = QueueRecord | ServiceRecord

@@ -1,7 +1,6 @@
-"""A queuing service instance as the engine sees it: who hosts which queues [QS 2.1].
+"""The configuration of a queuing service instance for the engine: participants, subscribers and queues [QS 2.1].
 
-Administration, monitoring transport and storage settings are not here: they belong to the drivers
-(`config/settings.py`).
+Settings of administration, monitoring transport and storage belong to the drivers (`config/settings.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ class DomainParticipantSettings:
 class ServiceSettings:
     """A `<queuing_service>` [QS Table 3.2] under its application name.
 
-    The last three are what a queue created at run time inherits [QS 3.3.4.2.1, 3.3.4.3, 7.1.3].
+    `monitoring`, `statistics` and `replication` are inherited by queues that are created at run time [QS 3.3.4.2.1,
+    3.3.4.3, 7.1.3].
     """
 
     application_name: str
@@ -76,11 +76,11 @@ def queues_by_name(service: ServiceSettings) -> dict[str, SharedReaderQueueSetti
 ChangeQueue: TypeAlias = Callable[
     [DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings], SharedReaderQueueSettings | None
 ]
-"""Returns the settings that replace a queue's; None: it is dropped."""
+"""Return the settings that replace a queue's; None: the queue is dropped."""
 
 
 def with_queues(service: ServiceSettings, change: ChangeQueue) -> ServiceSettings:
-    """Return a service with other queues; its participants and subscribers all stay."""
+    """Return a service whose queues are replaced or dropped by `change`; all participants and subscribers are kept."""
     return replace(
         service,
         participants=tuple(

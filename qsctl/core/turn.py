@@ -82,14 +82,13 @@ from qsctl.core.records import (
 from qsctl.instant import Nanoseconds
 
 TURNS_AHEAD_MAX: Final = 64
-"""Turns that may wait for the disk; then the service waits too: that is back-pressure."""
+"""Number of turns that may wait for the disk before the engine waits too (back-pressure)."""
 
 RECORDS_AHEAD_MAX: Final = 8_000
-"""Records that may gather for the next group, for the same reason: they are written in one go, in which all else
-waits."""
+"""Number of records that may gather for the next group; they are written in one operation, which delays other work."""
 
 Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
-"""Returns the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
+"""Return the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
 
 _DIVIDING: Final = frozenset({CommandRequest, ConsumerLeft})
 _QUEUE_OF = attrgetter("queue")
@@ -98,19 +97,19 @@ _CHANGES = frozenset({QueueChanged, QueueCreated, QueueDeleted, SubscriberCreate
 
 
 class Stepped(Protocol):
-    """The object that a turn steps: a `ServiceEngine`, or a `Member` of a replication cluster around one."""
+    """The state machine that a turn steps: a `ServiceEngine`, or a `Member` of a replication cluster around one."""
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound], /) -> None:
-        """Receive messages in order."""
+        """Process messages in order."""
 
     def advance(self, now: Nanoseconds, /) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
 
     def take_ready(self) -> Ready:
-        """Hand over what happened."""
+        """Return all output since the last call."""
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when there is more to do."""
+        """Return the instant at which `advance` has work to do; None: only a message can change anything."""
 
 
 class Group(NamedTuple):
@@ -121,8 +120,9 @@ class Group(NamedTuple):
 
 
 class Released(NamedTuple):
-    """The messages and events of one turn that may leave. `service_records` changed the configuration with it, see
-    `Ready`.
+    """Messages and events of one turn that may be sent and reported.
+
+    `service_records` are the configuration changes of that turn, see `Ready`.
     """
 
     messages: list[Outbound]
@@ -132,18 +132,18 @@ class Released(NamedTuple):
 
 
 def admit_all(_request: CommandRequest) -> None:
-    """Refuse nothing."""
+    """Admit every command."""
     return
 
 
 class Turn:
-    """The turns of one engine; see this module's docstring for what a driver does.
+    """The turns of one engine; the module's docstring describes the driver's part.
 
     Args:
-        engine: whose turns they are. The driver restores it before the first turn.
-        admit: looks at each command that changes queues before the engine receives it.
-        turns_ahead_max: how many turns may wait for the disk.
-        records_ahead_max: how many records may gather for the next group.
+        engine: the engine to step. The driver restores it before the first turn.
+        admit: called with each command that changes queues, before the engine receives it.
+        turns_ahead_max: maximum number of turns that wait for the disk.
+        records_ahead_max: maximum number of records that gather for the next group.
     """
 
     def __init__(
@@ -161,29 +161,29 @@ class Turn:
         self._parts: deque[Sequence[Inbound]] = deque()
         self._gathering: list[Ready] = []
         self._gathers_foreign = False
-        """Whether a message among them rests on what another turn recorded: it need not wait for its own."""
+        """Whether a gathered message rests on a record of another turn, so that it need not wait for its own turn's."""
         self._gathered_record_count = 0
         self._change: Ready | None = None
-        """A turn that created or deleted queues, or moved samples, until it has left."""
+        """A turn that created or deleted queues, or moved samples, until it is released."""
         self._is_change_written = False
         self._written: deque[Ready] = deque()
-        """Turns that were handed to the driver and have not left as a whole, in order."""
+        """Turns that were given to the driver and are not entirely released, in order."""
         self._committed: dict[StreamName, int] = {}
-        """Commit index of each stream with uncommitted records; all others are committed as a whole."""
+        """Commit index of each stream with uncommitted records; all other streams are entirely committed."""
         self._last: dict[StreamName, int] = {}
-        """The last index of the same streams."""
+        """Last index of each of these streams."""
         self._has_progress = False
         self._released: list[Released] = []
 
     def receive(self, messages: Sequence[Inbound] = ()) -> None:
-        """Put messages behind those that have not been stepped. None at all: `step` does what is due."""
+        """Append messages to those that wait to be stepped; an empty sequence makes `step` do the due work."""
         if not _DIVIDING.isdisjoint(map(type, messages)):
             self._parts.extend(_parts_of(messages))
         else:
             self._parts.append(messages)
 
     def step(self, now: Nanoseconds) -> bool:
-        """Let the engine receive the next part and do what is due; False: there is none, or it waits for the disk."""
+        """Let the engine process the next part and the due work; return False if none waits or the disk is behind."""
         if not self._parts or self.waits_for_disk:
             return False
         part = self._parts.popleft()
@@ -205,7 +205,7 @@ class Turn:
 
     @property
     def waits_for_disk(self) -> bool:
-        """Return whether nothing is stepped before more is durable."""
+        """Return whether `step` does nothing until more records are durable."""
         return (
             self._change is not None
             or len(self._gathering) + len(self._written) > self._turns_ahead_max
@@ -214,11 +214,11 @@ class Turn:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether everything that was received was stepped, is durable, and was given by `to_send`."""
+        """Return whether all received messages were stepped, all output is durable and was returned by `to_send`."""
         return not (self._parts or self._gathering or self._change or self._written or self._released)
 
     def to_write(self) -> Group | None:
-        """Return what the driver writes and syncs next; None: nothing, or not before more is durable."""
+        """Return the group to write and sync next; None: there is none, or not before more is durable."""
         if self._gathering:
             group = Group(self._gathering)
             self._gathering = []
@@ -234,7 +234,7 @@ class Turn:
         return group
 
     def durable(self, stream: StreamName, index: int) -> None:
-        """Report that the records of a stream are committed up to this index."""
+        """Record that a stream's records are committed up to this index."""
         last = self._last.get(stream)
         if last is None:
             return
@@ -245,7 +245,7 @@ class Turn:
         self._has_progress = True
 
     def to_send(self) -> list[Released]:
-        """Return what may leave that has not left: whole turns, and parts of others."""
+        """Return all output that may be sent and was not returned before: whole turns, and messages of others."""
         written = self._written
         while written and self._is_committed(written[0]):
             ready = written.popleft()
@@ -263,17 +263,14 @@ class Turn:
         return released
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when `receive(())` and `step` next have something to do; None: only a message or the disk changes
-        anything.
+        """Return the instant at which `receive(())` and `step` have work to do; a past instant means now.
 
-        An instant that has passed: now.
+        None: only a message or the disk changes anything.
         """
         return None if self.waits_for_disk else self.engine.next_deadline()
 
     def _withdraw(self, left: ConsumerLeft) -> ConsumerLeft:
-        """Withdraw deliveries that have not left for a consumer that is gone; return the message with their
-        positions.
-        """
+        """Remove unsent deliveries to a consumer that is gone; return the message with their positions."""
         unsent: list[int] = []
         waiting = [each.messages for each in (*self._written, *self._gathering)]
         for messages in (*(each.messages for each in self._released), *waiting):
@@ -284,7 +281,7 @@ class Turn:
         return left.with_unsent(unsent) if unsent else left
 
     def _enter(self, ready: Ready) -> None:
-        """Put a turn behind those before it."""
+        """Append a turn to those that gather, and release what rests on nothing."""
         batches = ready.batches
         if not (batches or ready.messages or ready.events or ready.inputs):
             return
@@ -305,7 +302,7 @@ class Turn:
             self._gathered_record_count += ready.record_count
 
     def _release_free(self, ready: Ready) -> None:
-        """Release the messages that rest on nothing that is not committed."""
+        """Release the messages of a turn that rest on committed records only."""
         committed = self._committed
         waiting = [each for each in ready.messages if each.rests_on > committed.get(each.queue, each.rests_on)]
         if len(waiting) < len(ready.messages):
@@ -333,10 +330,10 @@ def _moves_samples(message: Inbound | None) -> bool:
 
 
 def _parts_of(messages: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
-    """Yield messages in parts.
+    """Split messages into parts.
 
-    A command that creates or deletes queues ends one, a consumer's end begins one, and a command that moves samples is
-    one alone.
+    A command that creates or deletes queues ends a part, a consumer that left begins one, and a command that moves
+    samples is a part by itself.
     """
     start = 0
     for at, message in enumerate(messages):
