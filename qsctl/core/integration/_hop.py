@@ -1,7 +1,7 @@
-"""Messages on their way from one thread to another by ICL [CLOVERLEAF].
+"""Messages in transit from one thread to another by ICL [CLOVERLEAF].
 
-Decides: what happens to a message whose receiver stops meanwhile: it returns to the queue that it left, at its place.
-What is on its way when the sending process ends is no longer in memory, and does not arrive.
+Decides: the outcome for a message whose receiver stops meanwhile: it returns to its former queue, at its position. A
+message in transit when the sending process ends is lost from memory, and does not arrive.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from qsctl.core.integration.message import MessageId
 
 
 class _Flight(NamedTuple):
-    """A message on its way."""
+    """A message in transit."""
 
     held: HeldMessage
     queue: MessageQueue
-    """That it left."""
+    """The queue that it left."""
     receiver: Receiver
 
 
 class Hop:
-    """Messages that one thread has sent and its receivers do not have yet."""
+    """The messages that one thread has sent and that have not arrived yet."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._in_flight: dict[MessageId, _Flight] = {}
 
     def send(self, queue: MessageQueue, receiver: Receiver) -> None:
-        """Send every message of a queue while the receiver runs; else they stay there, in sequence.
+        """Send every message of a queue while the receiver is running; otherwise they remain in it, in order.
 
-        A thread that starts wakes those that send to it.
+        A starting thread wakes the threads that send to it.
         """
         site = self._site
         while receiver.is_running and (held := site.take(queue)) is not None:
@@ -44,9 +44,9 @@ class Hop:
             site.after(site.settings.icl_delay_ns, lambda flight=flight: self._end(flight))  # type: ignore[misc]
 
     def take_back(self, receiver: Receiver) -> None:
-        """Return what is on its way to a thread that stops to the queue that it left, at its place, in sequence.
+        """Return the messages in transit to a stopping thread to their former queues, at their positions.
 
-        At once: what is sent when the thread runs again must not arrive before it.
+        This happens at once, because a message that is sent after a restart of the thread must not arrive before them.
         """
         for flight in [each for each in self._in_flight.values() if each.receiver is receiver]:
             message = flight.held.message
@@ -54,7 +54,7 @@ class Hop:
             self._site.enter(flight.held, flight.queue, MessageCause.RETURN, position=message.position)
 
     def crash(self) -> None:
-        """Forget what is on its way: its process ended."""
+        """Forget the messages in transit: their process ended."""
         self._in_flight.clear()
 
     def _end(self, flight: _Flight) -> None:

@@ -1,7 +1,7 @@
-"""The ledger of the engine: ids, serial numbers, places, and the records of every step [CLOVERLEAF].
+"""The ledger of the engine: ids, serial numbers, positions, and the records of every step [CLOVERLEAF].
 
 Decides: when a message has a copy in a database. A message with the flag USERDB is backed: each of its steps is a
-record. The ledger keeps both databases as the records describe them, so that a process that starts again finds its
+record. The ledger keeps both databases in the state that the records describe, so that a restarted process finds its
 messages.
 """
 
@@ -18,12 +18,12 @@ from qsctl.instant import Nanoseconds
 
 
 class EngineLedger:
-    """Writes records, and numbers what there is. `database` is changed from here only."""
+    """The writer of records and source of numbers. Only this class changes `database`."""
 
     def __init__(self, database: Database, site: int, now: Nanoseconds) -> None:
         self.database = database
         self.records: list[Record] = []
-        """Of this turn."""
+        """The records of this turn."""
         self._site = site
         self._number = 0
         positions = [each.position for each in database.recovery.values()]
@@ -32,17 +32,17 @@ class EngineLedger:
         self.write(Started(STREAM, database.next_serial, database.start + 1, now))
 
     def write(self, record: Record) -> None:
-        """Append a record."""
+        """Append a record and apply it to the databases."""
         self.records.append(record)
         self.database.apply(record)
 
     def new_id(self) -> MessageId:
-        """Return an id that no message had."""
+        """Return a new message id."""
         self._number += 1
         return MessageId(self._site, self.database.start, self._number)
 
     def next_place(self, *, at_front: bool = False) -> int:
-        """Return a place behind all others in any queue; or before them."""
+        """Return a position behind all others in any queue, or, with `at_front`, before them."""
         if at_front:
             self._next_front -= 1
             return self._next_front
@@ -50,7 +50,7 @@ class EngineLedger:
         return self._next_place
 
     def save(self, held: HeldMessage) -> None:
-        """Write a message's present version, if it is backed."""
+        """Write a message's present version if it is backed."""
         message = held.message
         if not message.flags & Flag.USERDB:
             return
@@ -60,12 +60,12 @@ class EngineLedger:
         self.write(moved_record(message))
 
     def remove(self, message: Message, cause: CopyRemovalCause) -> None:
-        """Take a message's copy out of the databases, if it has one."""
+        """Remove a message's copy from the databases, if it has one."""
         if message.serial:
             self.write(CopyRemoved(STREAM, message.serial, cause))
 
     def fail(self, held: HeldMessage, now: Nanoseconds, code: ErrorCode, text: str) -> None:
-        """Put a message into the error database, out of the recovery database if it is there."""
+        """Move a message to the error database, or store it there if it had no copy."""
         if held.message.serial:
             self.write(Failed(STREAM, held.message.serial, now, held.message.state, int(code), text))
             return
@@ -78,5 +78,5 @@ class EngineLedger:
 
 
 def derived(message: Message, mid: MessageId, *, replaces: int = 0, results_from: int = 0) -> Message:
-    """Return a message of its own made of another one; its copy counts once that of the other is gone."""
+    """Return a separate message made from another one; its copy counts once the other's copy is removed."""
     return replace(message, mid=mid, serial=0, replaces=replaces, results_from=results_from, attempts=0)

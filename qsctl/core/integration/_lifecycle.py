@@ -1,6 +1,6 @@
 """The transitions between the states of a message [CLOVERLEAF].
 
-Decides: the transitions. `HeldMessage.move` is the only place that assigns a state, and it reads the next one here.
+Only `HeldMessage.move` assigns a state, and it takes the next one from `TRANSITIONS`.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ class MessageCause(IntEnum):
     """The cause of a message's transition."""
 
     PASS = 0
-    """The procedures of its stage are done with it."""
+    """The procedures of its stage have processed it."""
     HOP = 1
-    """It is sent to another thread by ICL."""
+    """It was sent to another thread by ICL."""
     ARRIVE = 2
-    """It is there; at an outbound thread without procedures it skips the pre-TPS queue."""
+    """It arrived; an outbound thread without procedures puts it directly into the post-TPS queue."""
     ARRIVE_UNPROCESSED = 3
-    """It is at an outbound thread that has procedures for it."""
+    """It arrived at an outbound thread that has procedures for it."""
     RETURN = 4
-    """The thread that it was sent to has stopped: it goes back to where it came from."""
+    """The receiving thread has stopped: it returns to the queue that it left."""
     BEGIN = 5
-    """Its routing and translation begins."""
+    """Its routing and translation began."""
     COLLECT = 6
     """Its route detail is done."""
     DISTRIBUTE = 7
-    """Its source is translated and gone: it goes on to its destination."""
+    """Its source is translated and removed: it moves to the queue of its destination."""
     REROUTE = 8
-    """The same, to be routed by another transaction id."""
+    """Its source is translated and removed: it is routed again by another transaction id."""
     SKIP = 9
-    """Past translation (disposition SEND)."""
+    """It skips translation (disposition SEND)."""
     OVER = 10
-    """To the other direction of its thread (disposition OVER), whose procedures run."""
+    """It moves to the other direction of its thread (disposition OVER), which has procedures."""
     OVER_UNPROCESSED = 11
-    """The same, where that direction has no procedures."""
+    """It moves to the other direction of its thread (disposition OVER), which has no procedures."""
     PROTO = 12
-    """To the head of the outbound post-TPS queue (disposition PROTO)."""
+    """It moves to the head of the outbound post-TPS queue (disposition PROTO)."""
     WRITE = 13
-    """It is handed to its connection."""
+    """It was handed to its connection."""
     ACKNOWLEDGE = 14
-    """The connection has it."""
+    """The connection confirmed it."""
     RESERVE = 15
-    """The connection has it, and its thread waits for the reply."""
+    """The connection confirmed it, and its thread waits for the reply."""
     GIVE_BACK = 16
-    """The delivery, or the run of a procedure, came to nothing: it is where it was before."""
+    """The delivery, or the run of a procedure, had no result: it returns to its former position."""
     GIVE_UP = 17
-    """No attempt is left."""
+    """No attempts are left."""
     RESTART = 18
-    """The process that had it started again."""
+    """Its process restarted."""
 
 
 _S, _C = State, MessageCause
@@ -114,7 +114,7 @@ TRANSITIONS: Final[dict[tuple[State, MessageCause], State]] = {
     (_S.PRE_WRITE, _C.RESTART): _S.OUTBOUND_POST_TPS,
     (_S.RESERVED_FOR_REPLY, _C.RESTART): _S.OUTBOUND_POST_TPS,
 }
-"""A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
+"""Any other pair is a defect of this program, and raises an error."""
 
 
 class HeldMessage:
@@ -126,10 +126,10 @@ class HeldMessage:
         self.message = message
 
     def move(self, cause: MessageCause, **changes: Any) -> None:
-        """Go to the next state, with other changes of the message.
+        """Change to the next state by a cause, with further changes of the message.
 
         Raises:
-            AssertionError: `TRANSITIONS` does not lead from here by `cause`; names the state and the cause.
+            AssertionError: `TRANSITIONS` has no transition from the present state by this cause.
         """
         following = TRANSITIONS.get((self.message.state, cause))
         if following is None:
@@ -137,6 +137,6 @@ class HeldMessage:
         self.message = replace(self.message, state=following, **changes)
 
     def change(self, **changes: Any) -> None:
-        """Change anything but the state."""
+        """Change any members but the state."""
         assert "state" not in changes
         self.message = replace(self.message, **changes)

@@ -1,7 +1,7 @@
-"""One queue of messages: by priority, and first in, first out inside a priority [CLOVERLEAF].
+"""A queue of messages, by priority, and first in, first out within a priority [CLOVERLEAF].
 
-Decides: the order, and nothing of what a queue is for. A message's place is its `position`, which it keeps while it is
-out for work: what came to nothing goes back to where it was.
+Decides: the order only. A message keeps its `position` while it is in work elsewhere, so that it returns to its former
+place if the work has no result.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from qsctl.core.integration.message import MessageId, State
 
 
 class MessageQueue:
-    """A queue.
+    """One queue.
 
     Args:
-        state: that of the messages in it.
-        process: whose process has it.
-        owner: the thread that it belongs to; of a post-translation queue, the destination.
+        state: the state of the messages in it.
+        process: the process whose memory holds it.
+        owner: the thread to which it belongs; of a post-translation queue, the destination.
     """
 
     __slots__ = ("_held", "_order", "owner", "process", "state")
@@ -35,11 +35,11 @@ class MessageQueue:
         return len(self._held)
 
     def __iter__(self) -> Iterator[HeldMessage]:
-        """Its messages in order."""
+        """Iterate over its messages in order."""
         return iter(sorted(self._held.values(), key=_order_of))
 
     def put(self, held: HeldMessage) -> None:
-        """Add a message at its place."""
+        """Insert a message by its priority and position."""
         message = held.message
         assert message.state is self.state, f"{message.mid} in state {message.state.name} in a {self.state.name} queue"
         assert message.mid not in self._held, f"{message.mid} is in the queue already"
@@ -47,7 +47,7 @@ class MessageQueue:
         heapq.heappush(self._order, (-message.priority, message.position, message.mid))
 
     def first(self) -> HeldMessage | None:
-        """Return the message that goes next; None: there is none."""
+        """Return the next message; None: the queue is empty."""
         order = self._order
         while order:
             found = self._held.get(order[0][2])
@@ -57,7 +57,7 @@ class MessageQueue:
         return None
 
     def take(self) -> HeldMessage | None:
-        """Remove the message that goes next, and give it."""
+        """Remove and return the next message; None: the queue is empty."""
         found = self.first()
         if found is not None:
             heapq.heappop(self._order)
@@ -65,16 +65,16 @@ class MessageQueue:
         return found
 
     def remove(self, mid: MessageId) -> HeldMessage | None:
-        """Remove a message, wherever it is."""
+        """Remove and return a message at any position; None: it is not in this queue."""
         return self._held.pop(mid, None)
 
     def highest_priority(self) -> int | None:
-        """Return the priority of the message that goes next."""
+        """Return the priority of the next message; None: the queue is empty."""
         found = self.first()
         return None if found is None else found.message.priority
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all messages."""
         self._held.clear()
         self._order.clear()
 

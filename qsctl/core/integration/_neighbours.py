@@ -1,4 +1,4 @@
-"""The relations between threads of an engine [CLOVERLEAF]: receivers by ICL, and senders."""
+"""Interfaces between the threads of an engine [CLOVERLEAF]: those that receive by ICL, and those that send."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qsctl.core.integration.settings import ThreadSettings
 
 
 class Receiver(Protocol):
-    """A thread that messages are sent to."""
+    """A thread to which messages are sent."""
 
     is_running: bool
 
@@ -22,7 +22,7 @@ class ConnectionThread(Receiver, Protocol):
 
     @property
     def settings(self) -> ThreadSettings:
-        """Return which directions it has, and their routes."""
+        """Return its settings: its directions and their routes."""
 
 
 class TranslatingThread(Receiver, Protocol):
@@ -30,10 +30,10 @@ class TranslatingThread(Receiver, Protocol):
 
     @property
     def process(self) -> str:
-        """The name of its process."""
+        """Return the name of its process."""
 
     def work(self) -> None:
-        """Begin what can be begun."""
+        """Begin the work that is possible now."""
 
     def take_back(self, receiver: Receiver, /) -> None:
-        """Take back what is on its way to a thread that stops."""
+        """Take back the messages in transit to a thread that stops."""

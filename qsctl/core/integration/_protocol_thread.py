@@ -1,6 +1,6 @@
 """A protocol thread: one connection, its procedures, and the four queues around them [CLOVERLEAF].
 
-Decides: what a thread does next, and what happens to its messages when it or its connection stops.
+Decides: the order of a thread's work, and the outcome for its messages when it or its connection stops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qsctl.instant import INFINITE_NS
 
 
 class ProtocolThread:
-    """One thread. `is_running` is its operator's, or its process's, doing."""
+    """One thread. It runs only while its operator and its process let it, see `is_running`."""
 
     def __init__(self, site: Site, settings: ThreadSettings, process: str) -> None:
         self.site = site
@@ -42,20 +42,20 @@ class ProtocolThread:
         self._was_inbound = False
         self._writing: HeldMessage | None = None
         self._reserved: HeldMessage | None = None
-        """Delivered, and its reply is not there yet."""
+        """The delivered message whose reply has not arrived yet."""
         self._pauses = 0
-        """Waits that have to end before the next delivery, each ended by its own timer."""
+        """Number of pauses that must end before the next delivery; a timer ends each."""
         self._epoch = 0
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """Its four queues."""
+        """Return its four queues."""
         return (self.inbound_pre, self.inbound_post, self.outbound_pre, self.outbound_post)
 
     # What comes in.
 
     def receive(self, arrived: Arrived) -> None:
-        """Receive a message from the connection. If it is logged, its copy is made before the sender is answered."""
+        """Receive a message from the connection; if it is logged, it is stored before its sender is answered."""
         site, name = self.site, self.settings.name
         inbound = self.settings.inbound
         if not self.is_running or (inbound is None and arrived.type is not MessageType.REPLY):
@@ -107,7 +107,7 @@ class ProtocolThread:
         self._wake()
 
     def acknowledge(self, mid: MessageId, *, is_accepted: bool) -> None:
-        """Note that the connection has the message being written, or refuses it; an answer for another one is late."""
+        """Process the connection's answer for the message being written; ignore a late one for another message."""
         held = self._writing
         outbound = self.settings.outbound
         if held is None or outbound is None or held.message.mid != mid:
@@ -128,7 +128,7 @@ class ProtocolThread:
     # Starting and stopping.
 
     def start(self) -> None:
-        """Run; its procedures run once in mode `start`."""
+        """Start the thread, and run its procedures once in mode `start`."""
         if self.is_running:
             return
         self.is_running = True
@@ -141,7 +141,7 @@ class ProtocolThread:
             self.site.wake(translation.work)
 
     def stop(self) -> None:
-        """Stop: what was in work is where it was before."""
+        """Stop the thread; a message in work returns to its former position."""
         if not self.is_running:
             return
         self._run_all(ProcedureMode.SHUTDOWN)
@@ -158,7 +158,7 @@ class ProtocolThread:
         self.site.events.append(Changed(self.site.now, "thread", self.settings.name, is_up=False))
 
     def crash(self) -> None:
-        """Its process is gone, with everything in memory."""
+        """Drop everything in memory, because the process ended."""
         self.is_running = False
         self._epoch += 1
         self._worker.abort()
@@ -171,7 +171,7 @@ class ProtocolThread:
                 translation.take_back(self)
 
     def connect(self, *, is_connected: bool) -> None:
-        """Note that the connection is up or down; a message being written may have arrived or not."""
+        """Process the loss or return of the connection; a message being written may have arrived."""
         if self.is_connected == is_connected:
             return
         self.is_connected = is_connected
@@ -183,7 +183,7 @@ class ProtocolThread:
     # What it does.
 
     def work(self) -> None:
-        """Begin what can be begun."""
+        """Begin the work that is possible now."""
         if not self.is_running:
             return
         self._hop.send(self.inbound_post, self.site.translations[self.process])
@@ -199,7 +199,7 @@ class ProtocolThread:
                     return
 
     def remove(self, mid: MessageId) -> HeldMessage | None:
-        """Remove a message from memory, for an operator."""
+        """Remove and return a message for an operator; None: it is in none of the queues."""
         for queue in self.queues:
             held = queue.remove(mid)
             if held is not None:
@@ -239,7 +239,7 @@ class ProtocolThread:
         self._wake()
 
     def _of_reply(self, verdict: StackVerdict) -> StackVerdict:
-        """Send a reply that continues to the thread from which the message came that it answers."""
+        """Address a reply with CONTINUE to the thread from which the message that it answers came."""
         if verdict.disposition is not Disposition.CONTINUE:
             return verdict
         target = self._reserved.message.source if self._reserved is not None else ""
@@ -290,7 +290,7 @@ class ProtocolThread:
         )
 
     def _interrupt_delivery(self) -> None:
-        """Put back what was written and will not be acknowledged: it may have arrived or not."""
+        """Return messages whose delivery will not be acknowledged to the queue, flagged as possible duplicates."""
         for each in (self._writing, self._reserved):
             if each is not None:
                 flags = each.message.flags | Flag.POSSIBLE_DUPLICATE
@@ -329,7 +329,7 @@ class ProtocolThread:
             self._wake()
 
     def _put_back(self, held: HeldMessage, queue: MessageQueue, **changes: Any) -> None:
-        """Return a message to where it was before, at its place."""
+        """Return a message to its former position in a queue."""
         self.site.enter(held, queue, MessageCause.GIVE_BACK, position=held.message.position, **changes)
 
     def _inbound_procedures(self, *, is_reply: bool) -> tuple[Procedure, ...]:

@@ -1,7 +1,7 @@
-"""The recovery of a process: the messages in the recovery database at its start, and their places [CLOVERLEAF].
+"""The recovery of a process: its messages in the recovery database at its start, and their queues [CLOVERLEAF].
 
-Decides: whether a translation begins again or its results move on, by looking for the inbound message; that messages in
-transit return to their place; and that the order of places is the order of queues again.
+Decides: whether a translation begins again or its results move on, which depends on whether the inbound message is
+still stored. Messages in transit return to their former queue, and the positions restore the order of each queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEED_DESTINATION = frozenset({State.PARTIAL, State.POST_TRANSLATION, State.SENT
 
 
 def drop_unfinished(site: Site) -> None:
-    """Take out of the databases what an interrupted change left there. Only while no process runs."""
+    """Remove the copies of interrupted changes from the databases; only while no process is running."""
     for message in site.database.unfinished():
         site.ledger.remove(message, CopyRemovalCause.ABANDONED)
 
@@ -31,7 +31,7 @@ def drop_unfinished(site: Site) -> None:
 def recover(
     site: Site, process: str, threads: Mapping[str, ProtocolThread], translations: Mapping[str, TranslationThread]
 ) -> None:
-    """Put what the recovery database has of a process into its queues."""
+    """Put a process's messages in the recovery database into its queues."""
     database = site.database
     of_process = [each for each in database.recovery.values() if process_of(site, threads, each) == process]
     for message in [each for each in of_process if not database.counts(each)]:
@@ -67,7 +67,7 @@ _WHY = {
 def _queue_of(
     message: Message, threads: Mapping[str, ProtocolThread], translation: TranslationThread
 ) -> MessageQueue | ErrorCode:
-    """Return the queue that a message goes to, or why there is none."""
+    """Return the queue of a recovered message, or the error code if it has none."""
     thread = threads.get(message.owner)
     match message.state:
         case State.INBOUND_PRE_TPS if _is_of(thread, message):
@@ -101,7 +101,7 @@ def _is_of(thread: ProtocolThread | None, message: Message) -> bool:
 
 
 def fail_misplaced(site: Site, threads: Mapping[str, ProtocolThread]) -> None:
-    """Fail what a restart finds of processes that there are no more, or at threads that are in another process now."""
+    """Fail the messages of processes that no longer exist, and of threads that now belong to another process."""
     for message in list(site.database.recovery.values()):
         if not message.process or not site.database.counts(message):
             continue
@@ -115,9 +115,9 @@ def fail_misplaced(site: Site, threads: Mapping[str, ProtocolThread]) -> None:
 
 
 def process_of(site: Site, threads: Mapping[str, ProtocolThread], message: Message) -> str:
-    """Return the process that a message belongs to.
+    """Return the process to which a message belongs.
 
-    One that was sent again while no engine ran belongs to its thread's.
+    A message that was resent while no engine was running belongs to its thread's process.
     """
     if message.process:
         return message.process

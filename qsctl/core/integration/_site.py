@@ -33,11 +33,11 @@ _REMOVALS = {
 
 
 class Site:
-    """The common ground of an engine's threads.
+    """The shared state of an engine's threads.
 
     Args:
         settings: the engine's.
-        database: what was stored.
+        database: the stored state.
         now: the present instant.
         threads: the protocol threads, by name; the engine fills it.
         translations: the translation threads, by process; the engine fills it.
@@ -60,37 +60,37 @@ class Site:
         self.threads = threads
         self.translations = translations
         self.live: dict[MessageId, HeldMessage] = {}
-        """Every message in memory."""
+        """All messages in memory."""
         self.unbacked: dict[MessageId, HeldMessage] = {}
-        """Of them, those that are in no database, and not made of one that is."""
+        """The subset of messages that are in no database and not made from one that is."""
         self.panics: list[tuple[str, str]] = []
-        """Processes to end, and why."""
+        """Processes that must end, with the reasons."""
         self._awake: dict[Callable[[], None], None] = {}
 
     @property
     def database(self) -> Database:
-        """Both databases, as they are when everything written is durable."""
+        """Return both databases in the state after all written records."""
         return self.ledger.database
 
     def wake(self, work: Callable[[], None]) -> None:
-        """Have a thread look for work in this turn."""
+        """Let a thread check for work in this turn."""
         self._awake[work] = None
 
     def next_awake(self) -> Callable[[], None] | None:
-        """Return a thread that is to look for work."""
+        """Return the next callback that checks for work, and remove it; None: there is none."""
         for work in self._awake:
             del self._awake[work]
             return work
         return None
 
     def after(self, duration: Nanoseconds, action: Callable[[], None]) -> None:
-        """Have something done after a while."""
+        """Schedule an action after a duration."""
         self.agenda.at(later(self.now, duration), action)
 
     def enter(
         self, held: HeldMessage, queue: MessageQueue, cause: MessageCause, *, at_front: bool = False, **changes: Any
     ) -> None:
-        """Move a message into a queue: its version first, then its place in memory."""
+        """Move a message into a queue: write its new version first, then insert it in memory."""
         self.prepare(held, queue, cause, at_front=at_front, **changes)
         self.ledger.save(held)
         self.put(held, queue)
@@ -98,14 +98,14 @@ class Site:
     def prepare(
         self, held: HeldMessage, queue: MessageQueue, cause: MessageCause, *, at_front: bool = False, **changes: Any
     ) -> None:
-        """Give a message the version that it has in a queue, at the end or at the head of it."""
+        """Change a message to its version in a queue, at the end or at the head of it."""
         if at_front:
             changes["priority"] = max(held.message.priority, queue.highest_priority() or 0)
         changes.setdefault("position", self.ledger.next_place(at_front=at_front))
         held.move(cause, process=queue.process, owner=queue.owner, entered_at_ns=self.now, **changes)
 
     def put(self, held: HeldMessage, queue: MessageQueue) -> None:
-        """Put a message into a queue whose version it has."""
+        """Insert a prepared message into a queue."""
         message = held.message
         self.live[message.mid] = held
         queue.put(held)
@@ -126,7 +126,7 @@ class Site:
         return held
 
     def leave(self, held: HeldMessage, queue: MessageQueue, fate: Fate) -> None:
-        """Note that a message is out of a queue."""
+        """Report that a message has left a queue."""
         self.events.append(Left(self.now, queue.process, queue.owner, queue.state, held.message.mid, fate))
 
     def end(self, held: HeldMessage, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
@@ -137,7 +137,7 @@ class Site:
         self.forget(held, fate, became, text)
 
     def forget(self, held: HeldMessage, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
-        """Remove a message from memory; the databases stay as they are."""
+        """Remove a message from memory, without changing the databases."""
         message = held.message
         self.live.pop(message.mid, None)
         if self.unbacked:

@@ -1,10 +1,10 @@
-"""The dispositions of messages after the procedures of a protocol thread, carried out [CLOVERLEAF].
+"""The execution of the dispositions of a protocol thread's procedures [CLOVERLEAF].
 
-Decides: the destination of each result, and which record makes the change. One result keeps the message's id; several
-are messages of their own, which count once the message that they were made of is gone. Where one of several results
-asks for another run, nothing of the run counts, and the procedures run again over the message as it came: the sources
-define RETRY as another run of the procedures over the message that they were given, of which there is one, and a result
-that went on would be made a second time (our reading).
+Decides: the destination of each result, and the record that commits the change. A single result keeps the message's id;
+several results are separate messages, which count once the message that they were made from is removed. If one of
+several results is RETRY, all results of the run are discarded, and the procedures run again on the original message.
+The sources define RETRY as another run of the procedures on the message that they were given, of which there is one; a
+result that continued would be made a second time (our reading).
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ _DESTROYED = frozenset({Disposition.KILL, Disposition.KILLREPLY})
 
 
 class Ways(NamedTuple):
-    """The directions in which a thread's procedures may send a message. None: there is no such direction."""
+    """The directions in which a thread's procedures may send a message. None: this direction does not exist."""
 
     next_queue: MessageQueue
-    """Destination of CONTINUE."""
+    """The destination of CONTINUE."""
     sending: MessageQueue
-    """Destination of SEND: the translation thread of its process, and past translation."""
+    """The destination of SEND: the queue to the translation thread of its process, which passes it on untranslated."""
     other_direction: MessageQueue | None
     other_is_unprocessed: bool
-    """Whether that direction has no procedures, so that the message is in its post-TPS queue."""
+    """Whether the other direction has no procedures, so that the message enters its post-TPS queue."""
     head: MessageQueue | None
-    """The outbound post-TPS queue."""
+    """The outbound post-TPS queue, the destination of PROTO."""
 
 
 class ResultFailure(NamedTuple):
-    """Why a result goes to the error database."""
+    """The reason for which a result moves to the error database."""
 
     code: ErrorCode
     text: str
 
 
 def asks_again(verdicts: Sequence[StackVerdict]) -> StackVerdict | None:
-    """Return the first result that asks for another run of the procedures, None where none does."""
+    """Return the first result with RETRY; None: there is none."""
     return next((each for each in verdicts if each.disposition is Disposition.RETRY), None)
 
 
 def apply(
     site: Site, held: HeldMessage, verdicts: Sequence[StackVerdict], context: ProcedureContext, ways: Ways
 ) -> None:
-    """Carry out the procedures' dispositions of a message. The thread itself handles RETRY, see `asks_again`."""
+    """Execute the dispositions of a message. The thread itself handles RETRY, see `asks_again`."""
     source = held.message
     kept = [each for each in verdicts if each.disposition not in _DESTROYED & ALLOWED[context]]
     if not kept:
@@ -91,10 +91,7 @@ def apply(
 
 
 def _result(site: Site, held: HeldMessage, verdict: StackVerdict, *, is_same: bool) -> HeldMessage:
-    """Return the message that a verdict is about.
-
-    It is the same, with a new copy if its content is another; or one of its own.
-    """
+    """Return the message of a verdict: the original one, with a new copy if its content changed, or a new message."""
     source = held.message
     made = verdict.message
     flags = source.flags | (Flag.USERDB if verdict.is_recoverable else Flag.NONE)
@@ -119,7 +116,7 @@ def _result(site: Site, held: HeldMessage, verdict: StackVerdict, *, is_same: bo
 def _failure(
     site: Site, verdict: StackVerdict, context: ProcedureContext, ways: Ways, result: HeldMessage
 ) -> ResultFailure | None:
-    """Why a result cannot go where it is to go."""
+    """Return the reason for which a result cannot be sent by its disposition; None: it can."""
     disposition = verdict.disposition
     if disposition is Disposition.ERROR:
         return ResultFailure(verdict.code or ERROR_CODES[context], verdict.text or "the procedure returned ERROR")

@@ -1,7 +1,7 @@
 """The processing of a message by a route detail [CLOVERLEAF].
 
-Decides: how pre-procedures, translations and post-procedures follow each other, and the scope of each error.
-`translation_thread` decides the place of results, and their records.
+Decides: the sequence of pre-procedures, translations and post-procedures, and the scope of each error.
+`translation_thread` decides the queues of the results, and their records.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TranslationResult(NamedTuple):
 
     message: Message
     is_sent: bool
-    """By SEND: to the destination in its metadata, not to those of the detail."""
+    """Whether it is sent by SEND: to the destination in its metadata instead of those of the detail."""
     is_rerouted: bool
     is_recoverable: bool
 
@@ -44,7 +44,7 @@ Collect: TypeAlias = Callable[[TranslationResult], None]
 
 
 class DetailFailed(Exception):
-    """One route detail fails; the others go on."""
+    """A failure of one route detail; the others continue."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -52,25 +52,25 @@ class DetailFailed(Exception):
 
 
 class AllDetailsFailed(DetailFailed):
-    """All route details of the message fail."""
+    """A failure of all route details of the message."""
 
 
 class Panic(Exception):
-    """The process ends; the message gives the reason."""
+    """A failure that ends the process; the message states the reason."""
 
 
 def route_of(routes: Sequence[Route], transaction_id: str) -> Route | None:
-    """Return the route of a transaction id; that of `ANY_TRANSACTION` where no other is for it."""
+    """Return the route of a transaction id, else that of `ANY_TRANSACTION`; None: there is neither."""
     found = {route.transaction_id: route for route in routes}
     return found.get(transaction_id) or found.get(ANY_TRANSACTION)
 
 
 def run_detail(detail: RouteDetail, source: Message, collect: Collect) -> Running:
-    """Run a route detail; yields how long each step takes, and hands over each result as it comes.
+    """Run a route detail; yield the duration of each step, and pass each result to `collect`.
 
     Raises:
         DetailFailed: this detail fails, or all do.
-        Panic: a procedure returned what ends the process.
+        Panic: a procedure returned a disposition that ends the process.
     """
     for verdict in (yield from _run(detail.pre, source)):
         if verdict.disposition is not Disposition.CONTINUE:
@@ -82,7 +82,7 @@ def run_detail(detail: RouteDetail, source: Message, collect: Collect) -> Runnin
 
 
 def _translate(detail: RouteDetail, chain: Sequence[Translation], given: StackVerdict, collect: Collect) -> Running:
-    """Run the first translation of a chain, and the rest of the chain over each of its results."""
+    """Run the first translation of a chain, and the rest of the chain on each of its results."""
     translation, rest = chain[0], chain[1:]
     try:
         for step in translation.run(given.message):
@@ -100,7 +100,7 @@ def _translate(detail: RouteDetail, chain: Sequence[Translation], given: StackVe
 
 
 def _raise(translation: Translation, severity: ErrorSeverity, text: str) -> None:
-    """Raise the error that `xpmerror` requests: under `action`, as the translation's error control states."""
+    """Raise the error that `xpmerror` requested; severity `action` follows the translation's error control."""
     reach = translation.error_control.value if severity is ErrorSeverity.ACTION else severity.value
     if reach == ErrorControl.SKIP:
         return
@@ -109,7 +109,7 @@ def _raise(translation: Translation, severity: ErrorSeverity, text: str) -> None
 
 
 def _finish(detail: RouteDetail, given: StackVerdict, collect: Collect) -> Running:
-    """Run the post-procedures over one result."""
+    """Run the post-procedures on one result."""
     for verdict in (yield from _run(detail.post, given.message)):
         recoverable = verdict.is_recoverable or given.is_recoverable
         _collect(verdict._replace(is_recoverable=recoverable), collect)

@@ -1,8 +1,8 @@
-"""The translation thread of a process: routing, translation, the two-phase move out of the partial queue [CLOVERLEAF].
+"""The translation thread of a process: routing, translation, and the two-phase move of results [CLOVERLEAF].
 
-Decides: what is written when. Results are in the partial queue, durably, before their source leaves the recovery
-database; that record is the commit. Then they move one by one, each in one record. So an interruption leaves either the
-source, and what there is of its results is thrown away, or all of its results, and they move on.
+Decides: the order of records. Results are durable in the partial queue before their source leaves the recovery
+database; that record is the commit. Then they move on one by one, each by one record. After an interruption either the
+source exists, and its partial results are discarded, or all of its results exist, and they move on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsctl.core.integration.routes import RouteDetail
 
 
 class TranslationThread:
-    """One thread, with the post-translation queues of its process: one a destination."""
+    """One translation thread, with one post-translation queue per destination in its process."""
 
     def __init__(self, site: Site, process: str) -> None:
         self.site = site
@@ -48,7 +48,7 @@ class TranslationThread:
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """Its queues, those of destinations last."""
+        """Return its queues, those of destinations last."""
         return (self.pre_translation, self.route_detail, self.partial, *self.post_translation.values())
 
     def post_queue(self, destination: str) -> MessageQueue:
@@ -61,7 +61,7 @@ class TranslationThread:
     # What comes in.
 
     def arrive(self, held: HeldMessage) -> None:
-        """Receive a message from a protocol thread by ICL; what was sent past translation is not translated."""
+        """Receive a message from a protocol thread by ICL; one with SKIPXLT is not translated."""
         if held.message.flags & Flag.SKIPXLT:
             self.site.enter(held, self.post_queue(held.message.destination), MessageCause.SKIP)
         else:
@@ -69,17 +69,17 @@ class TranslationThread:
         self._wake()
 
     def take_back(self, receiver: Receiver) -> None:
-        """Take back what is on its way to a thread that stops."""
+        """Take back the messages in transit to a thread that stops."""
         self._hop.take_back(receiver)
 
     def start(self) -> None:
-        """Run, with its process."""
+        """Start the thread, with its process."""
         self.is_running = True
         self.site.events.append(Changed(self.site.now, "thread", self.name, is_up=True))
         self._wake()
 
     def crash(self) -> None:
-        """Its process is gone, with everything in memory."""
+        """Drop everything in memory, because the process ended."""
         self.is_running = False
         self._worker.abort()
         self._hop.crash()
@@ -89,7 +89,7 @@ class TranslationThread:
     # What it does.
 
     def work(self) -> None:
-        """Begin what can be begun."""
+        """Begin the work that is possible now."""
         if not self.is_running:
             return
         for queue in list(self.post_translation.values()):
@@ -173,7 +173,7 @@ class TranslationThread:
             self.site.put(made, self.route_detail)
 
     def _to_partial(self) -> None:
-        """Move the results of a route detail that is done to the partial queue, in order, and copy them."""
+        """Move the results of a completed route detail to the partial queue, in order, and store them."""
         for held in list(self.route_detail):
             self.route_detail.remove(held.message.mid)
             self.site.leave(held, self.route_detail, Fate.PASSED)
@@ -200,7 +200,10 @@ class TranslationThread:
         self.distribute(results)
 
     def distribute(self, results: Sequence[HeldMessage]) -> None:
-        """Move results out of the partial queue, each to its destination; what is rerouted goes first in its."""
+        """Move results from the partial queue to the queues of their destinations, or for rerouting to pre-translation.
+
+        Rerouted results are put at the head of the pre-translation queue, in order.
+        """
         rerouted = [each for each in results if each.message.flags & Flag.REROUTED]
         for held in [each for each in results if each not in rerouted]:
             self._leave_partial(held)

@@ -1,7 +1,7 @@
-"""Work that takes time, one job at once: what a thread of the engine does [CLOVERLEAF].
+"""Timed work of a thread of the engine, one job at a time [CLOVERLEAF].
 
-Decides: when a job goes on, and that an aborted one never does. A job is a generator of durations; INFINITE_NS is a
-procedure that never comes back.
+Decides: when a job continues; an aborted job never does. A job is a generator of durations; INFINITE_NS is a procedure
+that never returns.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ Job: TypeAlias = Generator[Nanoseconds, None, None]
 
 
 class WorkerAgenda:
-    """Due work by instant; work that is due at one instant is done in the order in which it was added."""
+    """Due work by instant; work of the same instant is done in the order in which it was added."""
 
     def __init__(self) -> None:
         self._due: list[tuple[Nanoseconds, int, Callable[[], None]]] = []
         self._count = 0
 
     def at(self, instant: Nanoseconds, action: Callable[[], None]) -> None:
-        """Have something done at an instant; at INFINITE_NS it never is."""
+        """Schedule an action at an instant; at INFINITE_NS it is never done."""
         if instant < INFINITE_NS:
             self._count += 1
             heapq.heappush(self._due, (instant, self._count, action))
 
     def next_instant(self) -> Nanoseconds | None:
-        """Return when something is due next."""
+        """Return the instant of the next action; None: there is none."""
         return self._due[0][0] if self._due else None
 
     def take(self, now: Nanoseconds) -> Callable[[], None] | None:
-        """Return what is due now, one at a time."""
+        """Remove and return one action that is due now; None: there is none."""
         if self._due and self._due[0][0] <= now:
             return heapq.heappop(self._due)[2]
         return None
 
 
 class Worker:
-    """One job at a time.
+    """The execution of one job at a time.
 
     Args:
-        resume: asked to call `go_on` after a duration.
+        resume: called with a duration and a function to call after it.
         on_idle: called when a job is over.
     """
 
@@ -54,17 +54,17 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a job is in progress, or hangs."""
+        """Return whether a job is in progress, or never returns."""
         return self._job is not None
 
     def begin(self, job: Job) -> None:
-        """Begin a job; it goes on by itself."""
+        """Begin a job; it continues by itself."""
         assert self._job is None, "one job at a time"
         self._job = job
         self._go_on(job)
 
     def abort(self) -> None:
-        """Forget the job."""
+        """Abort the job, if there is one."""
         if self._job is not None:
             job, self._job = self._job, None
             job.close()

@@ -1,8 +1,8 @@
-"""Operations on messages: resend one of the error database, delete one, move one [CLOVERLEAF].
+"""Operations on stored messages: resend one of the error database, delete one, move one [CLOVERLEAF].
 
-Decides: the safe order. A message that is deleted from the databases only is still in the memory of its thread or
-process, and would be delivered after all; so that has to stop first. A forbidden move: a result of a translation never
-returns to before the translation, which would translate it twice.
+Decides: the safe order. A message that is deleted from the databases alone remains in the memory of its thread or
+process, and would still be delivered; so that must stop first. One move is forbidden: a result of a translation never
+returns to a queue before the translation, which would translate it twice.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from qsctl.instant import Nanoseconds
 
 
 class Keeper(StrEnum):
-    """The holder of a message in memory."""
+    """The kind of unit that has a message in its memory."""
 
     THREAD = "thread"
     PROCESS = "process"
 
 
 class Requirement(NamedTuple):
-    """The thread or process that has to stop before a message can be deleted."""
+    """The thread or process that must stop before a message can be deleted."""
 
     keeper: Keeper
     name: str
     process: str
-    """Stopping this does as well."""
+    """The process of a thread: stopping it is also sufficient."""
 
 
 _OF_THREADS: Final = frozenset(
@@ -58,12 +58,12 @@ _INBOUND: Final = frozenset({ResendPlace.INBOUND_PRE_TPS, ResendPlace.INBOUND_PO
 
 
 def keeper_of(state: State) -> Keeper:
-    """Return what has messages of this state in its memory; a thread's process has them, too."""
+    """Return which unit has messages of this state in its memory; a thread's process has them too."""
     return Keeper.THREAD if state in _OF_THREADS else Keeper.PROCESS
 
 
 def requirement_of(message: Message) -> Requirement | None:
-    """Return what has to stop before this message is deleted; None: nothing, it is in the error database."""
+    """Return the unit that must stop before this message is deleted; None: it is in the error database only."""
     if message.is_error:
         return None
     if keeper_of(message.state) is Keeper.THREAD:
@@ -72,7 +72,7 @@ def requirement_of(message: Message) -> Requirement | None:
 
 
 def stop_first(message: Message) -> str:
-    """Return the same as advice."""
+    """Return `requirement_of` as advice to an operator; empty: nothing must stop."""
     found = requirement_of(message)
     if found is None:
         return ""
@@ -81,10 +81,10 @@ def stop_first(message: Message) -> str:
 
 
 def find(database: Database, mid: MessageId) -> Message:
-    """Return the message of this id, in either database.
+    """Return the message of this id, from either database.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no such message exists.
     """
     for message in (*database.failed(), *database.messages()):
         if message.mid == mid:
@@ -96,17 +96,17 @@ def find(database: Database, mid: MessageId) -> Message:
 
 
 def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
-    """Return the records that delete messages: nothing is written unless all are there. No engine may be running.
+    """Return the records that delete messages, all or none. No engine may be running.
 
     Raises:
-        NotFound: a message is not there.
+        NotFound: a message does not exist.
     """
     found = [find(database, mid) for mid in mids]
     return [CopyRemoved(STREAM, each.serial, CopyRemovalCause.DELETED) for each in found]
 
 
 class ResendEdit(NamedTuple):
-    """Changes to a message when it is sent again; None: unchanged."""
+    """Changes to a message when it is resent; None: unchanged."""
 
     payload: bytes | None = None
     priority: int | None = None
@@ -117,7 +117,7 @@ class ResendEdit(NamedTuple):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The fields of the message that get another value."""
+        """Return the changed fields with their new values."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
@@ -127,15 +127,15 @@ UNEDITED: Final = ResendEdit()
 def resending(
     database: Database, edits: Mapping[MessageId, ResendEdit], place: ResendPlace, now: Nanoseconds
 ) -> tuple[list[Record], list[Message]]:
-    """Return the records that send messages of the error database again, in that order, and the new messages.
+    """Return the records that resend messages of the error database, in the given order, and the new messages.
 
-    No engine may be running.
-
-    Each gets a new id and keeps that of its source; it leaves the error database once the new copy is there.
+    No engine may be running. Each message gets a new id and keeps that of its source; it leaves the error database once
+    the new copy is stored.
 
     Raises:
-        NotFound: a message is not there.
-        Refused: a message is not in the error database, has no destination to be sent to, or has lost its data.
+        NotFound: a message does not exist.
+        Refused: a message is not in the error database, has no destination to which it can be sent, or has lost its
+            data.
     """
     failed = [_edited(_failed(database, mid), edit) for mid, edit in edits.items()]
     start = database.start + 1
@@ -153,10 +153,10 @@ def resending(
 def again(
     message: Message, place: ResendPlace, mid: MessageId, serial: int, position: int, now: Nanoseconds
 ) -> Message:
-    """Return a message of the error database as it enters anew. Its process is that of its thread, whichever that is.
+    """Return a message of the error database as it enters a queue again, in the process of its thread.
 
     Raises:
-        Refused: it has no thread to be sent to.
+        Refused: it has no thread to which it can be sent.
     """
     owner = message.source if place in _INBOUND else message.destination
     if not owner:
@@ -196,7 +196,7 @@ def _edited(message: Message, edit: ResendEdit) -> Message:
 
 
 class MovePlace(StrEnum):
-    """The destination of a message of the recovery database that an operator moves."""
+    """The place to which an operator moves a message of the recovery database."""
 
     INBOUND_PRE_TPS = "ib_pre_tps"
     INBOUND_POST_TPS = "ib_post_tps"
@@ -223,7 +223,7 @@ _RESTS_IN: Final = {
     State.PRE_WRITE: State.OUTBOUND_POST_TPS,
     State.RESERVED_FOR_REPLY: State.OUTBOUND_POST_TPS,
 }
-"""The queue in which a message is found again after a restart, as recovery has it."""
+"""The queue in which recovery puts a message that was in transit or in work."""
 _BEFORE_TRANSLATION: Final = frozenset({State.INBOUND_PRE_TPS, State.INBOUND_POST_TPS, State.PRE_TRANSLATION})
 _MAY_BE_DELIVERED: Final = frozenset({State.PRE_WRITE, State.RESERVED_FOR_REPLY})
 
@@ -232,25 +232,26 @@ class MoveOrder(NamedTuple):
     """An operator's command about waiting messages."""
 
     place: MovePlace | None = None
-    """None: they stay in their queues."""
+    """The new place; None: they stay in their queues."""
     destination: str | None = None
     priority: int | None = None
     at_front: bool = False
-    """Whether they go before all others of their queue, with at least the priority of those."""
+    """Whether they are moved before all others of their queue, with at least the highest priority in it."""
     error: int = 0
-    """The number that they get in the error database."""
+    """Their error code in the error database."""
 
 
 def moving(
     database: Database, mids: Sequence[MessageId], order: MoveOrder, now: Nanoseconds
 ) -> tuple[list[Record], list[Message]]:
-    """Return the records that move messages of the recovery database, and the messages as they are then.
+    """Return the records that move messages of the recovery database, and the messages after the move.
 
-    No engine may be running. They keep their ids and, among each other, the order in which they would have gone.
+    No engine may be running. The messages keep their ids and their order among each other.
 
     Raises:
-        NotFound: a message is not there.
-        Refused: a message has failed, is a result that would be translated again, or has no thread to wait for.
+        NotFound: a message does not exist.
+        Refused: a message has failed, is a result that would be translated again, or has no thread in whose queue it
+            could wait.
     """
     waiting = sorted((_waiting(database, mid) for mid in mids), key=lambda each: (-each.priority, each.position))
     held = [each for each in database.recovery.values() if database.counts(each)]

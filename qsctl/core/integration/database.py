@@ -1,7 +1,7 @@
-"""The recovery database and the error database: what their records describe together.
+"""The recovery database and the error database, as the result of their records.
 
-Decides: what a record does, and what of it counts. Replaying all records of a store gives the state that wrote them;
-`unfinished` are copies whose change was interrupted before its last record.
+Decides: the effect of each record, and which copies count. Replaying all records of a store gives the state that wrote
+them; `unfinished` copies belong to a change that was interrupted before its last record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qsctl.instant import Nanoseconds
 
 
 class Database:
-    """Both databases of one engine, by serial number."""
+    """Both databases of one engine, by serial number of the copies."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.recovery: dict[int, Message] = {}
@@ -27,12 +27,12 @@ class Database:
         """Number of starts of the engine."""
         self.next_serial = 1
         self.latest_ns: Nanoseconds = 0
-        """The latest instant that any record named."""
+        """The latest instant in any record."""
         for record in records:
             self.apply(record)
 
     def apply(self, record: Record) -> None:
-        """Apply a record. One about a copy that is not there does nothing: damage took the copy away."""
+        """Apply a record; a record about a copy that was lost to damage has no effect."""
         match record:
             case Stored(_, serial, message, payload):
                 held = self.errors if message.is_error else self.recovery
@@ -73,9 +73,9 @@ class Database:
                 assert_never(record)
 
     def fail_unreadable(self, serials: Iterable[int]) -> None:
-        """Put the messages of these serials, whose data cannot be read, into the error database.
+        """Move the messages of these serials, whose data cannot be read, to the error database.
 
-        One that has left the databases since is not there any more; one that had failed before keeps that in its text.
+        A message that has left the databases since is ignored; one that had failed before keeps that error in its text.
         """
         for serial in serials:
             found = self.recovery.pop(serial, None) or self.errors.get(serial)
@@ -85,38 +85,38 @@ class Database:
                 self.errors[serial] = replace(found, error=int(ErrorCode.UNREADABLE), error_text=text, payload=b"")
 
     def counts(self, message: Message) -> bool:
-        """Return whether a copy is a part of a change that was made in full."""
+        """Return whether a copy belongs to a change that was completed."""
         if message.results_from and message.results_from in self.recovery:
             return False
         replaced = message.replaces
         return not replaced or (replaced not in self.recovery and replaced not in self.errors)
 
     def messages(self) -> list[Message]:
-        """Return the messages of the recovery database that count, by id."""
+        """Return the counting messages of the recovery database, by id."""
         return sorted((each for each in self.recovery.values() if self.counts(each)), key=_by_id)
 
     def failed(self) -> list[Message]:
-        """Return the messages of the error database that count, by id."""
+        """Return the counting messages of the error database, by id."""
         return sorted((each for each in self.errors.values() if self.counts(each)), key=_by_id)
 
     def unfinished(self) -> list[Message]:
-        """Return copies that an interrupted change left behind."""
+        """Return the copies of interrupted changes, which do not count."""
         held = [*self.recovery.values(), *self.errors.values()]
         return [each for each in held if not self.counts(each)]
 
     def mark(self, at_ns: Nanoseconds = 0) -> Started:
-        """Return a record of how far ids, serials and the time have come."""
+        """Return a record of the highest id, serial and instant so far."""
         return Started(STREAM, self.next_serial, self.start, max(at_ns, self.latest_ns))
 
     def copy(self) -> Database:
-        """Return a database of its own with the same content."""
+        """Return an independent database with the same content."""
         made = Database()
         made.recovery, made.errors = dict(self.recovery), dict(self.errors)
         made.start, made.next_serial, made.latest_ns = self.start, self.next_serial, self.latest_ns
         return made
 
     def snapshot(self) -> Iterator[Record]:
-        """Yield the fewest records that give this state: for a store that is written anew."""
+        """Yield the smallest set of records that replays to this state, for a store that is rewritten."""
         yield self.mark()
         held = self.recovery | self.errors
         for serial in sorted(held):
@@ -124,12 +124,12 @@ class Database:
 
 
 def stored(message: Message) -> Stored:
-    """Return the record of a copy as it is."""
+    """Return the record that stores a copy."""
     return Stored(STREAM, message.serial, replace(message, payload=b""), message.payload)
 
 
 def moved_record(message: Message) -> Moved:
-    """Return the record by which a message's present version takes the place of its copy."""
+    """Return the record that replaces a message's copy by its present version."""
     return Moved(
         STREAM, message.serial, message.state, message.position, message.process, message.owner, message.destination,
         message.priority, message.entered_at_ns, message.flags, message.attempts, message.turns, message.outbound_at_ns,

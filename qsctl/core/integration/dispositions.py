@@ -1,7 +1,7 @@
 """The dispositions that a procedure may choose for a message, by context [CLOVERLEAF].
 
-Decides: which disposition is allowed where; `tps` and `translation` carry them out. Procedures of a protocol driver
-(read, write) belong to the connection, which is outside the engine.
+Decides: which disposition is allowed in which context; `tps` and `translation` carry them out. Procedures of a protocol
+driver (read, write) belong to the connection, which is outside the engine.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ class Disposition(StrEnum):
     """The disposition of a message."""
 
     CONTINUE = "CONTINUE"
-    """To the next procedure, then to the next stage."""
+    """Pass it to the next procedure, then to the next stage."""
     SEND = "SEND"
-    """To the destination in its metadata, past further procedures of this stage and past translation."""
+    """Send it to the destination in its metadata, without further procedures of this stage and without translation."""
     KILL = "KILL"
-    """It is destroyed."""
+    """Destroy it."""
     KILLREPLY = "KILLREPLY"
-    """The same, and the wait for a reply ends."""
+    """Destroy it, and end the wait for a reply."""
     OVER = "OVER"
-    """To the pre-TPS queue of the other direction of its thread."""
+    """Put it into the pre-TPS queue of the other direction of its thread."""
     PROTO = "PROTO"
-    """To the head of the outbound post-TPS queue of its thread."""
+    """Put it at the head of the outbound post-TPS queue of its thread."""
     ERROR = "ERROR"
-    """To the error database, and out of the recovery database."""
+    """Move it from the recovery database to the error database."""
     REROUTE = "REROUTE"
-    """To the head of the pre-translation queue, with another transaction id."""
+    """Put it at the head of the pre-translation queue, with another transaction id."""
     RETRY = "RETRY"
-    """Run the procedures again, after a while, over the message that they were given; see `tps`."""
+    """Run the procedures again after an interval, on the message that they were given; see `tps`."""
 
 
 class ProcedureContext(StrEnum):
@@ -43,7 +43,7 @@ class ProcedureContext(StrEnum):
     OUTBOUND_DATA = "outbound data TPS"
     OUTBOUND_REPLY = "outbound reply TPS"
     ROUTE_DETAIL = "route detail"
-    """Pre-procedures, post-procedures, those of a raw detail and the one of a generate detail."""
+    """Pre- and post-procedures, the procedures of a raw detail and that of a generate detail."""
 
 
 _D: Final = Disposition
@@ -56,7 +56,7 @@ ALLOWED: Final[dict[ProcedureContext, frozenset[Disposition]]] = {
     ProcedureContext.OUTBOUND_REPLY: _PROTOCOL - {_D.KILLREPLY},
     ProcedureContext.ROUTE_DETAIL: frozenset({_D.CONTINUE, _D.SEND, _D.KILL, _D.ERROR, _D.REROUTE}),
 }
-"""Any other disposition is an error of the message; but see `FATAL`."""
+"""Any other disposition is an error of the message, or ends the process: see `FATAL`."""
 
 ERROR_CODES: Final[dict[ProcedureContext, ErrorCode]] = {
     ProcedureContext.INBOUND_DATA: ErrorCode.INBOUND_DATA_TPS,
@@ -68,4 +68,4 @@ ERROR_CODES: Final[dict[ProcedureContext, ErrorCode]] = {
 """Error codes of messages whose procedures fail."""
 
 FATAL: Final = frozenset({_D.OVER, _D.PROTO})
-"""In a route detail these end the whole process: its translation thread has no connection to give a message to."""
+"""In a route detail these end the whole process: its translation thread has no connection for the message."""

@@ -1,7 +1,7 @@
-"""The integration engine: its processes and threads stepped by a driver, sans-IO [CLOVERLEAF].
+"""The integration engine: its processes and threads as a sans-I/O state machine [CLOVERLEAF].
 
-Decides: in which order things happen at one instant, and what a driver gets. The driver stores the records of a turn,
-then releases its messages; a message rests on all records up to its turn. It owns the clock, the files and the
+Decides: the order of work at one instant, and the output for a driver. The driver stores the records of a turn, then
+releases its messages; a message rests on all records up to its turn. The driver owns the clock, the files and the
 connections, and nothing else.
 """
 
@@ -42,7 +42,7 @@ from qsctl.instant import Nanoseconds
 
 
 class EngineReady(NamedTuple):
-    """A turn's batch: store the records, then send the messages. The lists belong to the receiver."""
+    """The output of a turn: store the records, then send the messages. The receiver owns the lists."""
 
     records: list[Record]
     messages: list[Outbound]
@@ -50,12 +50,12 @@ class EngineReady(NamedTuple):
 
 
 class Down(NamedTuple):
-    """Processes, threads and connections that a starting engine leaves down or lost."""
+    """Processes and threads that a starting engine does not start, and connections that are lost at its start."""
 
     processes: frozenset[str] = frozenset()
     threads: frozenset[str] = frozenset()
     connections: frozenset[str] = frozenset()
-    """Threads whose connection is lost."""
+    """Names of the threads whose connection is lost."""
 
 
 NOTHING_DOWN: Final = Down()
@@ -66,9 +66,9 @@ class IntegrationEngine:
 
     Args:
         settings: its processes and threads.
-        database: what was stored; empty for a new one. It is the engine's from here on.
+        database: the stored state, which the engine owns from now on; None: a new one.
         started_at: the present instant.
-        down: what does not start with it; messages start it, as they start what was stopped later.
+        down: processes and threads that do not start with it; later messages can start them.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class IntegrationEngine:
 
     @property
     def database(self) -> Database:
-        """Both databases, as they are once everything written is durable. To be read only."""
+        """Return both databases in the state after all written records; read only."""
         return self._site.database
 
     def messages(self) -> list[Message]:
-        """Return every message in memory, by id."""
+        """Return all messages in memory, by id."""
         return sorted((held.message for held in self._site.live.values()), key=lambda each: each.mid)
 
     def queues(self) -> Iterator[MessageQueue]:
-        """Yield every queue. To be read only."""
+        """Yield all queues; read only."""
         for thread in self._threads.values():
             yield from thread.queues
         for translation in self._translations.values():
@@ -119,19 +119,19 @@ class IntegrationEngine:
 
     @property
     def unbacked_count(self) -> int:
-        """Return how many messages are in memory only: they are lost when their process ends."""
+        """Return the number of messages that are in memory only and are lost when their process ends."""
         return len(self._site.unbacked)
 
     def is_running(self, name: str) -> bool:
-        """Return whether a protocol thread or a process runs."""
+        """Return whether a protocol thread or a process is running."""
         thread = self._threads.get(name)
         return thread.is_running if thread is not None else name in self._up
 
     def receive(self, now: Nanoseconds, message: Inbound) -> None:
-        """Take a message in; what follows from it at this instant is done when it returns.
+        """Process a message, and do all work that follows from it at this instant.
 
         Raises:
-            NotFound: there is no such thread or process.
+            NotFound: no such thread or process exists.
         """
         self.advance(now)
         site = self._site
@@ -166,7 +166,7 @@ class IntegrationEngine:
         self._run()
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do everything that is due up to now, each at its own instant."""
+        """Do all work that is due up to now, each at its own instant."""
         site = self._site
         while (instant := site.agenda.next_instant()) is not None and instant <= now:
             site.now = max(site.now, instant)
@@ -175,18 +175,18 @@ class IntegrationEngine:
         self._run()
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when `advance` next has something to do."""
+        """Return the instant at which `advance` has work to do; None: there is none."""
         return self._site.agenda.next_instant()
 
     def take_ready(self) -> EngineReady:
-        """Return what there is to store, to send and to report since the last call."""
+        """Return all output since the last call."""
         site = self._site
         ready = EngineReady(site.ledger.records, site.outbox, site.events)
         site.ledger.records, site.outbox, site.events = [], [], []
         return ready
 
     def _run(self) -> None:
-        """Let threads work until nothing more is to be done at this instant."""
+        """Let the threads work until nothing is left to do at this instant."""
         site = self._site
         while True:
             if site.panics:
@@ -210,7 +210,7 @@ class IntegrationEngine:
                 self._threads[thread.name].start()
 
     def _stop_process(self, process: ProcessSettings, why: str) -> None:
-        """End a process: what is in no database is lost."""
+        """End a process: messages that are in no database are lost."""
         if process.name not in self._up:
             return
         site = self._site
@@ -301,7 +301,7 @@ class IntegrationEngine:
 
 
 def _fate_of(message: Message) -> Fate:
-    """Return what becomes of a message whose process ends; a result whose source is backed is made again."""
+    """Return the fate of a message whose process ends; a result with a stored source is abandoned, and made again."""
     if message.serial:
         return Fate.INTERRUPTED
     return Fate.ABANDONED if message.results_from else Fate.LOST

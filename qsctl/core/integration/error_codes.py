@@ -1,4 +1,4 @@
-"""Why a message is in the error database: the numbers that operators know from listings [CLOVERLEAF]."""
+"""The error codes of messages in the error database, as in the listings of the engine [CLOVERLEAF]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The numbers that this engine gives; those in between belong to others."""
+    """The codes that this engine assigns; the numbers in between are used by other products."""
 
     NO_TRANSACTION_ID = 100
     UNSUPPORTED_TRANSACTION_ID = 101
@@ -14,23 +14,23 @@ class ErrorCode(IntEnum):
     NO_DESTINATION_FOR_REPLY = 104
     NO_DESTINATION = 105
     INCORRECT_ICL_SERVER = 107
-    """Its destination is in another process than when it was sent."""
+    """Its destination is in another process than when the message was sent."""
     WRONG_DESTINATION = 108
     """No thread of this name can send it."""
     INBOUND_REPLY_TPS = 200
-    """A procedure broke off, returned ERROR or what is not allowed, or sent the message over again and again."""
+    """A procedure failed, returned ERROR or a forbidden disposition, or used OVER too often."""
     INBOUND_DATA_TPS = 201
     OUTBOUND_REPLY_TPS = 202
     OUTBOUND_DATA_TPS = 203
     TRANSLATION = 301
-    """A translation broke off."""
+    """A translation failed."""
     ROUTE_DETAIL = 302
-    """A procedure of a route detail broke off, or returned ERROR or what is not allowed."""
+    """A procedure of a route detail failed, or returned ERROR or a forbidden disposition."""
     XPM_ERROR = 303
-    """A translation raised an error on purpose."""
+    """A translation raised an error by `xpmerror`."""
     RETRIES = 405
-    """No attempt is left: a procedure asked for another run, a receiver refused it, or no reply came in time."""
+    """All attempts failed: a procedure returned RETRY, a receiver refused the message, or no reply arrived in time."""
     UNREADABLE = 500
-    """Its data is gone or damaged."""
+    """Its data is missing or damaged."""
     ROUTE_LOOP = 1001
-    """Rerouted again and again."""
+    """It was rerouted too often."""

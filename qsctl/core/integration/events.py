@@ -18,15 +18,15 @@ class Fate(StrEnum):
     """The way in which a message left a queue, or the engine."""
 
     PASSED = "passed"
-    """To the next stage."""
+    """It passed to the next stage."""
     DELIVERED = "delivered"
     KILLED = "killed"
     FAILED = "failed"
-    """To the error database."""
+    """It moved to the error database."""
     REPLACED = "replaced"
-    """By what was made of it."""
+    """It was replaced by the messages that were made of it."""
     ABANDONED = "abandoned"
-    """A result of a translation that failed or begins again."""
+    """It is a result of a translation that failed or begins again."""
     LOST = "lost"
     """Its process ended, and it was in no database."""
     INTERRUPTED = "interrupted"
@@ -58,7 +58,7 @@ class Left(msgspec.Struct, frozen=True, gc=False):
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message came in from a connection."""
+    """A message arrived from a connection."""
 
     at_ns: Nanoseconds
     thread: str
@@ -67,7 +67,7 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """A message is no more in the engine's memory; `became` are those that were made of it."""
+    """A message is no longer in the engine's memory; `became` are the ids of the messages made of it."""
 
     at_ns: Nanoseconds
     mid: MessageId
@@ -82,7 +82,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 
 
 class Translated(msgspec.Struct, frozen=True, gc=False):
-    """A source and all its route details are done: these results go to the post-translation queues."""
+    """All route details of a source message are done; its results move to the post-translation queues."""
 
     at_ns: Nanoseconds
     mid: MessageId
@@ -91,7 +91,7 @@ class Translated(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recovered(msgspec.Struct, frozen=True, gc=False):
-    """A process found a message in the recovery database when it started."""
+    """A starting process found a message in the recovery database; `was` is its state there."""
 
     at_ns: Nanoseconds
     mid: MessageId
@@ -100,7 +100,7 @@ class Recovered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):
-    """A thread, process or connection started or stopped; `text` is the reason where no command requested it."""
+    """A thread, process or connection started or stopped; `text` is the reason if no command requested it."""
 
     at_ns: Nanoseconds
     what: str

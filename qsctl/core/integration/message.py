@@ -1,7 +1,7 @@
-"""A message of the integration engine: its fields as the recovery and the error database hold them.
+"""A message of the integration engine, with its members as the recovery and error databases store them.
 
-Decides: the fields, and the numbers of the states that operators know from listings. The queues of route details and
-of partial results have no number of their own there; such a message is listed as in translation, see `State.code`.
+Decides: the members, and the numbers of the states in listings for operators. The queues of route details and of
+partial results have no number in listings; such a message is listed as in translation, see `State.code`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from qsctl.errors import UsageError
 from qsctl.instant import Nanoseconds
 
 PRIORITY_DEFAULT: Final = 5120
-"""Of a message that states none. A higher number goes first."""
+"""Priority of a message that states none. Higher numbers are processed first."""
 PRIORITY_MIN: Final = 0
 PRIORITY_MAX: Final = 65_535
 
 
 class MessageId(NamedTuple):
-    """`[x.y.z]`: the site, the engine's start that gave the id, and the number among those of that start.
+    """`[x.y.z]`: the site, the engine's start that assigned the id, and a number within that start.
 
-    The order of ids is the order in which they were given.
+    Ids sort in the order of their assignment.
     """
 
     site: int
@@ -36,16 +36,16 @@ class MessageId(NamedTuple):
 
 
 NIL_ID: Final = MessageId(0, 0, 0)
-"""Of no message."""
+"""The id of no message."""
 
 _ID: Final = re.compile(r"\[?(\d{1,18})\.(\d{1,18})\.(\d{1,18})\]?")
 
 
 def parse_id(text: str) -> MessageId:
-    """Return the id that `x.y.z` or `[x.y.z]` is.
+    """Parse an id, `x.y.z` or `[x.y.z]`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not an id.
     """
     match = _ID.fullmatch(text.strip())
     if match is None:
@@ -60,16 +60,16 @@ class State(IntEnum):
     INBOUND_PRE_TPS = 1
     INBOUND_POST_TPS = 2
     SENT_TO_TRANSLATION = 3
-    """On its way by ICL."""
+    """In transit by ICL."""
     STAGED_AT_TRANSLATION = 4
-    """Only in listings of others: here a message is on its way until it is in the queue."""
+    """Used in listings of other engines only: here a message is in transit until it is in the queue."""
     PRE_TRANSLATION = 5
     IN_TRANSLATION = 6
     POST_TRANSLATION = 7
     SENT_TO_DESTINATION = 8
-    """On its way by ICL."""
+    """In transit by ICL."""
     STAGED_AT_DESTINATION = 9
-    """As 4."""
+    """Used in listings of other engines only, as STAGED_AT_TRANSLATION."""
     OUTBOUND_PRE_TPS = 10
     OUTBOUND_POST_TPS = 11
     FORWARD_PRE_TPS = 12
@@ -87,7 +87,7 @@ class State(IntEnum):
 
     @property
     def code(self) -> int:
-        """The number in a listing."""
+        """Return the number of the state in a listing."""
         return State.IN_TRANSLATION if self in _INSIDE_TRANSLATION else int(self)
 
 
@@ -117,7 +117,7 @@ STATE_NAMES: Final[dict[State, str]] = {
     State.ROUTE_DETAIL: "route detail",
     State.PARTIAL: "partial",
 }
-"""In words: of a queue, its name."""
+"""The states in words; the state of a queue's messages is also the queue's name."""
 
 
 class MessageType(IntEnum):
@@ -129,73 +129,73 @@ class MessageType(IntEnum):
 
 
 class MessageClass(IntEnum):
-    """The class of a message: carried for others, or a protocol driver's own."""
+    """The class of a message: carried for other systems, or a protocol driver's own."""
 
     ENGINE = 0
     PROTOCOL = 1
 
 
 class Flag(IntFlag):
-    """Bits of a message."""
+    """The flags of a message."""
 
     NONE = 0
     USERDB = 1
-    """In the recovery database for its whole life."""
+    """It is in the recovery database from its arrival to its end."""
     KEEPONDISK = 2
-    """Its data is to be on disk rather than in memory."""
+    """Its data should be on disk instead of in memory."""
     ISONDISK = 4
     """Its data is on disk."""
     SKIPXLT = 8
-    """Past translation, to `destination` (disposition SEND)."""
+    """It skips translation and is sent to `destination` (disposition SEND)."""
     REROUTED = 16
-    """Waits in the partial queue to be routed by another transaction id (disposition REROUTE)."""
+    """It waits in the partial queue to be routed again by another transaction id (disposition REROUTE)."""
     POSSIBLE_DUPLICATE = 32
-    """It was being delivered when the engine was interrupted: its destination may have it already."""
+    """It was being delivered when the engine was interrupted: its destination may have received it."""
     RESENT = 64
-    """An operator sent it again."""
+    """An operator resent it."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One version of a message, as stored in a database; each stage makes the next.
+    """One version of a message, as stored in a database; each stage creates the next.
 
-    `serial` is the number of its copy in the databases; a copy that replaces another has a new one. A copy
-    counts only once the copy with the serial `replaces` is gone from both databases, and that with the serial
-    `results_from` from the recovery database: so a change of several records is made by its last one.
+    `serial` is the number of its copy in the databases; a copy that replaces another has a new one. A copy counts only
+    once the copy with the serial `replaces` is removed from both databases, and the one with the serial `results_from`
+    from the recovery database: so the last record of a change of several records commits it.
     """
 
     serial: int
     mid: MessageId
     source_mid: MessageId
-    """The inbound message that it resulted from; its own id: it is that."""
+    """The id of the inbound message from which it resulted; equal to `mid` for an inbound message."""
     state: State
     position: int
-    """Its place in its queue: inside a priority the lower goes first. Kept while it is on its way or in translation."""
+    """Its position in its queue, lower first within a priority; kept while it is in transit or in translation."""
     process: str
-    """Whose process holds it."""
+    """The process whose memory holds it."""
     owner: str
-    """The thread whose queue it is in; of a message in post-translation, its destination."""
+    """The thread in whose queue it is; in post-translation, its destination."""
     source: str
-    """The thread that it came in by."""
+    """The thread by which it arrived."""
     destination: str
-    """The thread that it goes out by; empty until it was routed."""
+    """The thread by which it leaves; empty until it is routed."""
     priority: int = PRIORITY_DEFAULT
     type: MessageType = MessageType.DATA
     message_class: MessageClass = MessageClass.ENGINE
     transaction_id: str = ""
     flags: Flag = Flag.NONE
     created_at_ns: Nanoseconds = 0
-    """When its inbound message came in."""
+    """Instant at which its inbound message arrived."""
     entered_at_ns: Nanoseconds = 0
-    """When it got into its present state; in the error database, when it failed."""
+    """Instant at which it entered its present state, or failed."""
     outbound_at_ns: Nanoseconds = 0
-    """When it reached its outbound thread; 0: not yet."""
+    """Instant at which it reached its outbound thread; 0: not yet."""
     forwards: int = 0
     attempts: int = 0
-    """Failed deliveries, and runs of a procedure that asked for another."""
+    """Number of failed deliveries, or of procedure runs that ended with RETRY."""
     turns: int = 0
     """Number of times that OVER or REROUTE sent it back."""
     error: int = 0
-    """Why it is in the error database; 0: it is not."""
+    """Its error code in the error database; 0: it is not there."""
     error_text: str = ""
     user_data: str = ""
     results_from: int = 0
@@ -204,7 +204,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        """The length of its data."""
+        """Return the length of its data."""
         return len(self.payload)
 
     @property
@@ -214,5 +214,5 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def queue_name(self) -> str:
-        """In words, where it is."""
+        """Return its state in words."""
         return STATE_NAMES[self.state]

@@ -1,4 +1,4 @@
-"""The messages between the integration engine and its environment: connections, operators, the clock's owner."""
+"""The messages between the integration engine and its environment: connections, operators and the driver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from qsctl.core.integration.message import PRIORITY_DEFAULT, MessageId, MessageT
 from qsctl.instant import Nanoseconds
 
 Token: TypeAlias = int
-"""A sender's identifier of its message, for the answer."""
+"""A sender's identifier of its message, which the answer repeats."""
 
 
 class Arrived(msgspec.Struct, frozen=True, gc=False):
-    """A protocol driver has read a message from its connection."""
+    """A protocol driver read a message from its connection."""
 
     thread: str
     token: Token
@@ -26,7 +26,7 @@ class Arrived(msgspec.Struct, frozen=True, gc=False):
 
 
 class Acknowledged(msgspec.Struct, frozen=True, gc=False):
-    """A connection has a message, or refuses it."""
+    """A connection confirms a message, or refuses it."""
 
     thread: str
     mid: MessageId
@@ -46,33 +46,33 @@ class ThreadStarted(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConnectionLost(msgspec.Struct, frozen=True, gc=False):
-    """The other end of a connection is gone; its thread runs on."""
+    """The peer of a connection is gone; its thread continues to run."""
 
     thread: str
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):
-    """It is there again."""
+    """The peer of a connection is connected again."""
 
     thread: str
 
 
 class ProcessStopped(msgspec.Struct, frozen=True, gc=False):
-    """A process ends, by an operator or by a crash: its memory is gone, the databases are not."""
+    """A process ends, by an operator or by a crash: its memory is lost, the databases remain."""
 
     process: str
     is_crash: bool = False
 
 
 class ProcessStarted(msgspec.Struct, frozen=True, gc=False):
-    """An operator starts a process: it continues from the recovery database. `without`: threads that stay stopped."""
+    """An operator starts a process, which resumes from the recovery database. `without`: threads that stay stopped."""
 
     process: str
     without: frozenset[str] = frozenset()
 
 
 class ResendPlace(StrEnum):
-    """The place where a resent message enters."""
+    """The queue that a resent message enters."""
 
     INBOUND_PRE_TPS = "ib_pre_tps"
     INBOUND_POST_TPS = "ib_post_tps"
@@ -81,7 +81,7 @@ class ResendPlace(StrEnum):
 
 
 class Resend(msgspec.Struct, frozen=True, gc=False):
-    """An operator sends a message of the error database again."""
+    """An operator resends a message of the error database."""
 
     mid: MessageId
     place: ResendPlace
@@ -108,7 +108,7 @@ Inbound: TypeAlias = (
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """To a sender: the engine has its message; where its connection is logged, durably."""
+    """To a sender: the engine has its message, durably if its connection is logged."""
 
     thread: str
     token: Token
@@ -116,14 +116,14 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
 
 class SenderRefused(msgspec.Struct, frozen=True, gc=False):
-    """To a sender: its thread does not run; the message is not the engine's."""
+    """To a sender: its thread is not running; the engine does not have the message."""
 
     thread: str
     token: Token
 
 
 class ConnectionDelivery(msgspec.Struct, frozen=True, gc=False):
-    """To a connection: a message to write. It answers with `Acknowledged`."""
+    """To a connection: a message to write, which it answers with `Acknowledged`."""
 
     thread: str
     mid: MessageId
@@ -137,7 +137,7 @@ class ConnectionDelivery(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """To an operator: what became of a command; `remedy` is empty where it was done."""
+    """To an operator: the outcome of a command; `remedy` is empty if it was carried out."""
 
     mid: MessageId
     text: str

@@ -1,7 +1,7 @@
-"""Procedures, and how a stack of them runs over a message [CLOVERLEAF].
+"""Procedures, and the run of a stack of them on a message [CLOVERLEAF].
 
-Decides: how results of one procedure reach the next, and in which order they come out. A procedure is a function of
-the message: it keeps nothing that a restart would not give back.
+Decides: how results of one procedure reach the next, and in which order they are returned. A procedure is a function of
+the message: it keeps no state that a restart would lose.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from qsctl.instant import Nanoseconds
 
 
 class ProcedureMode(StrEnum):
-    """Why a procedure runs."""
+    """The occasion on which a procedure runs."""
 
     START = "start"
-    """Its thread starts: there is no message."""
+    """Its thread starts; there is no message."""
     RUN = "run"
     TIME = "time"
-    """Its thread's interval is over: there is no message."""
+    """Its thread's interval is over; there is no message."""
     SHUTDOWN = "shutdown"
-    """Its thread stops: there is no message."""
+    """Its thread stops; there is no message."""
 
 
 class ProcedureOutput(NamedTuple):
-    """One message that a procedure returns, and what is to become of it. None and empty: as it was."""
+    """One message that a procedure returns, and its disposition. None and empty mean unchanged."""
 
     disposition: Disposition
     payload: bytes | None = None
@@ -39,9 +39,9 @@ class ProcedureOutput(NamedTuple):
     transaction_id: str = ""
     priority: int | None = None
     is_recoverable: bool = False
-    """From here on it is in the recovery database, whatever its connection was configured to be."""
+    """Whether it is in the recovery database from now on, even if its connection is not logged."""
     text: str = ""
-    """Of ERROR: why."""
+    """The reason of ERROR."""
 
 
 class ProcedureFailed(Exception):
@@ -53,43 +53,43 @@ class Procedure(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Return the name for error texts."""
         ...
 
     def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
-        """Process a message; the modes without one return nothing.
+        """Process a message; in the modes without a message the result is empty.
 
         Raises:
-            ProcedureFailed: it breaks off; nothing of what it made counts.
+            ProcedureFailed: it fails; all that it has produced is discarded.
         """
         ...
 
     def takes_ns(self, message: Message) -> Nanoseconds:
-        """Return how long it runs; INFINITE_NS: it loops for ever."""
+        """Return the duration of its run; INFINITE_NS: it never returns."""
         ...
 
 
 class StackVerdict(NamedTuple):
-    """The result of a stack for one message."""
+    """One result of a stack of procedures for one message."""
 
     disposition: Disposition
     message: Message
-    """With the content that the procedures gave it; its place is not changed yet."""
+    """The message with the content from the procedures, still at its former position."""
     is_recoverable: bool
     text: str
     code: ErrorCode | None = None
-    """Of ERROR: the number, where it is not the usual one."""
+    """The error code of ERROR, if it is not the usual one of the context."""
 
 
 def run_stack(
     procedures: Sequence[Procedure], context: ProcedureContext, message: Message
 ) -> Generator[Nanoseconds, None, list[StackVerdict]]:
-    """Run procedures one after the other over a message; yields how long each takes, returns the results in order.
+    """Run procedures one after the other on a message; yield the duration of each, and return the results in order.
 
-    Only what continues reaches the next procedure, each result by itself.
+    Only results with CONTINUE reach the next procedure, one at a time.
 
     Raises:
-        ProcedureFailed: one broke off, or returned nothing at all.
+        ProcedureFailed: a procedure failed, or returned nothing at all.
     """
     if not procedures:
         return [StackVerdict(Disposition.CONTINUE, message, is_recoverable=False, text="")]

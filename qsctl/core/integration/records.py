@@ -1,8 +1,8 @@
-"""The durable records of the integration engine, one an atomic change of a database.
+"""The durable records of the integration engine, each an atomic change of a database.
 
-Decides: the records of a step. Of a change that takes several records, the last one makes it: the copies that the
-others stored count only then, see `Message.replaces` and `Message.results_from`. Tags, and the first two members, have
-the layout of those of a queue's records.
+Decides: the records of a step. The last record of a change that needs several commits it: copies stored by the others
+count only then, see `Message.replaces` and `Message.results_from`. The tags and the first two members have the same
+layout as those of a queue's records.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from qsctl.core.integration.message import Flag, Message, State
 from qsctl.instant import Nanoseconds
 
 STREAM: Final = "integration"
-"""The stream at the beginning of every record."""
+"""The name of the stream, the first member of every record."""
 
 
 class CopyRemovalCause(IntEnum):
-    """Why a copy left the databases."""
+    """The cause for which a copy left the databases."""
 
     DELIVERED = 1
     KILLED = 2
     """A procedure destroyed it."""
     TRANSLATED = 3
-    """All its route details are done and its results are in the partial queue: they count from here on."""
+    """All its route details are done, and its results in the partial queue count from here on."""
     REPLACED = 4
-    """Replaced by the message that a procedure made of it."""
+    """It was replaced by the message that a procedure made of it."""
     ABANDONED = 5
-    """A result of a translation that failed, or that is begun again."""
+    """It is a result of a translation that failed, or that begins again."""
     DELETED = 6
-    """By an operator."""
+    """An operator deleted it."""
     RESENT = 7
-    """By an operator; a copy with an id of its own is there."""
+    """An operator resent it; a copy with another id exists."""
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """A message was copied into a database: the error database where `message.is_error`.
+    """A message was stored in a database: in the error database if `message.is_error`.
 
-    `payload` is that of `message`, which is empty here.
+    `payload` is that of `message`, whose own member is empty here.
     """
 
     stream: str
@@ -50,13 +50,13 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
 
 class Moved(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
-    """A new version of a copy took the place of the old one: it is in another state or queue."""
+    """A new version of a copy replaced the old one: the message is in another state or queue."""
 
     stream: str
     position: int
     state: State
     place: int
-    """`Message.position` from here on."""
+    """`Message.position` from now on."""
     process: str
     owner: str
     destination: str
@@ -69,7 +69,7 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
-    """A message left the recovery database for the error database."""
+    """A message moved from the recovery database to the error database."""
 
     stream: str
     position: int
@@ -89,11 +89,11 @@ class CopyRemoved(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False)
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    """The engine started for the `start`-th time, or ended in good order: no id and no serial is given twice."""
+    """The engine started for the `start`-th time, or ended in good order; keeps ids and serials unique."""
 
     stream: str
     position: int
-    """No serial from here on was given before."""
+    """The lowest serial that was never assigned."""
     start: int
     at_ns: Nanoseconds = 0
 

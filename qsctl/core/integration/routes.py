@@ -1,4 +1,4 @@
-"""Routes: which route details a message has, and what a translation is [CLOVERLEAF]."""
+"""Routes, route details and translations [CLOVERLEAF]: the configuration of a message's routing."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from qsctl.instant import Nanoseconds
 
 
 class ErrorSeverity(StrEnum):
-    """The scope of an error that a translation raises with `xpmerror`."""
+    """The scope of an error that a translation raises by `xpmerror`."""
 
     ACTION = "action"
-    """The translation's own error control decides."""
+    """Decided by the translation's own error control."""
     CURDETAIL = "curdetail"
-    """This route detail fails; the others go on."""
+    """This route detail fails; the others continue."""
     ALLDETAIL = "alldetail"
     """All route details of the message fail."""
 
 
 class ErrorControl(StrEnum):
-    """The action of a translation at an error of severity `action`."""
+    """The effect of an error of severity `action` in a translation."""
 
     SKIP = "skip"
-    """It goes on with its next statement."""
+    """The translation continues with its next statement."""
     CURDETAIL = "curdetail"
     ALLDETAIL = "alldetail"
 
 
 class TranslationProduced(NamedTuple):
-    """A translation made a message."""
+    """A message that a translation produced."""
 
     payload: bytes
     takes_ns: Nanoseconds = 0
 
 
 class XpmError(NamedTuple):
-    """A translation raised an error."""
+    """An error that a translation raised."""
 
     severity: ErrorSeverity
     text: str
@@ -51,23 +51,23 @@ Step: TypeAlias = TranslationProduced | XpmError
 
 
 class Translation(Protocol):
-    """Makes messages out of one. A function of the message, like a procedure."""
+    """A translation of one message into any number of messages; like a procedure, a function without state."""
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Return the name for error texts."""
         ...
 
     @property
     def error_control(self) -> ErrorControl:
-        """The action at an error of severity `action`."""
+        """Return the effect of an error of severity `action`."""
         ...
 
     def run(self, message: Message) -> Iterator[Step]:
-        """Translate a message, a step at a time.
+        """Yield the steps of the translation of a message.
 
         Raises:
-            ProcedureFailed: it breaks off: all route details fail.
+            ProcedureFailed: it fails, and with it all route details.
         """
         ...
 
@@ -76,28 +76,28 @@ class DetailKind(StrEnum):
     """The kind of a route detail."""
 
     RAW = "raw"
-    """The message as it is, after optional procedures."""
+    """Sends the message unchanged, after optional procedures."""
     TRANSLATE = "translate"
-    """Pre-procedures, translations one after the other, post-procedures."""
+    """Runs pre-procedures, a chain of translations, and post-procedures."""
     GENERATE = "generate"
-    """Procedures make messages; what of the source goes on is theirs to decide."""
+    """Runs procedures that make messages and decide whether the source continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteDetail:
-    """One detail of a route. `pre` are the procedures of a raw or a generate detail, too."""
+    """One detail of a route. `pre` are also the procedures of a raw or generate detail."""
 
     destinations: tuple[str, ...] = ()
     kind: DetailKind = DetailKind.RAW
     pre: tuple[Procedure, ...] = ()
     translations: tuple[Translation, ...] = ()
-    """A chain: each gets what the one before it made."""
+    """A chain: each translates the messages that the one before produced."""
     post: tuple[Procedure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The route of messages of a transaction id; `ANY_TRANSACTION` is for those without another route."""
+    """The route of messages of a transaction id; `ANY_TRANSACTION` is for ids without a route of their own."""
 
     transaction_id: str
     details: tuple[RouteDetail, ...]

@@ -13,7 +13,7 @@ from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
 
 TURNS_MAX: Final = 20
-"""So often OVER or REROUTE may send a message back."""
+"""Maximum number of times that OVER or REROUTE may send a message back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class InboundSettings:
     """The inbound side of a protocol thread."""
 
     is_logged: bool = True
-    """Database logging: whether messages are in the recovery database from their arrival on."""
+    """Database logging: whether messages are in the recovery database from their arrival."""
     procedures: tuple[Procedure, ...] = ()
     reply_procedures: tuple[Procedure, ...] = ()
-    """Those for replies; without any a reply only ends the wait for it."""
+    """The procedures for replies; without any, a reply only ends the wait for it."""
     routes: tuple[Route, ...] = ()
     transaction_id_of: Callable[[Message], str] = lambda message: message.transaction_id
-    """May raise ProcedureFailed."""
+    """Return the transaction id of a message; may raise ProcedureFailed."""
     priority: int = PRIORITY_DEFAULT
 
 
@@ -37,9 +37,9 @@ class OutboundSettings:
 
     procedures: tuple[Procedure, ...] = ()
     reply_procedures: tuple[Procedure, ...] = ()
-    """Those for replies that go out."""
+    """The procedures for outgoing replies."""
     retries: int = -1
-    """Deliveries after the first that fails; -1: without limit."""
+    """Maximum number of further deliveries after the first one fails; -1: unlimited."""
     retry_interval_ns: Nanoseconds = 5 * SECOND_NS
     awaits_reply: bool = False
     reply_timeout_ns: Nanoseconds = INFINITE_NS
@@ -47,22 +47,22 @@ class OutboundSettings:
 
 @dataclass(frozen=True, slots=True)
 class ThreadSettings:
-    """A protocol thread: one connection, in, out or both."""
+    """A protocol thread: one connection for inbound messages, outbound messages, or both."""
 
     name: str
     inbound: InboundSettings | None = None
     outbound: OutboundSettings | None = None
     tps_retries: int = 3
-    """Runs after the first where procedures return RETRY; -1: without limit."""
+    """Maximum number of further runs of procedures that return RETRY; -1: unlimited."""
     tps_retry_interval_ns: Nanoseconds = 100 * MILLISECOND_NS
     interval_ns: Nanoseconds = INFINITE_NS
-    """Interval of its procedures in mode `time`."""
+    """Interval at which its procedures run in mode `time`."""
     is_started: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """A process: protocol threads, and the translation thread that serves them."""
+    """A process: protocol threads, and the translation thread for their messages."""
 
     name: str
     threads: tuple[ThreadSettings, ...]
@@ -71,10 +71,10 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """A whole engine.
+    """The configuration of a whole engine.
 
     Raises:
-        InvalidInput: two threads or processes of one name, a route to a thread that cannot send.
+        InvalidInput: two threads or processes have one name, or a route leads to a thread without an outbound side.
     """
 
     processes: tuple[ProcessSettings, ...]
