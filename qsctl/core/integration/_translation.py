@@ -1,7 +1,7 @@
 """The processing of a message by a route detail [CLOVERLEAF].
 
 Decides: the sequence of pre-procedures, translations and post-procedures, and the scope of each error.
-`translation_thread` decides the queues of the results, and their records.
+`_translation_thread` decides the queues of the results, and their records.
 """
 
 from __future__ import annotations

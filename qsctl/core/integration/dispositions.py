@@ -1,7 +1,7 @@
 """The dispositions that a procedure may choose for a message, by context [CLOVERLEAF].
 
-Decides: which disposition is allowed in which context; `tps` and `translation` carry them out. Procedures of a protocol
-driver (read, write) belong to the connection, which is outside the engine.
+Decides: which disposition is allowed in which context; `_tps` and `_translation` carry them out. Procedures of a
+protocol driver (read, write) belong to the connection, which is outside the engine.
 """
 
 from __future__ import annotations

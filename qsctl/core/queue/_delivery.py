@@ -1,8 +1,8 @@
 """The delivery of samples to consumers, and the effect of their answers [QS 2.5, 2.9 and 2.10, Table 2.1].
 
 Decides: the changes, records, messages and events of each step of a delivery: offered, sent, failed, handed back,
-acknowledged in time or late. `consumer` decides which consumer is next, `delivery_groups` the order of samples,
-`redelivery` when an answer is overdue.
+acknowledged in time or late. `consumer` decides which consumer is next, `_delivery_groups` the order of samples,
+`_redelivery` when an answer is overdue.
 """
 
 from __future__ import annotations

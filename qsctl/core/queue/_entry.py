@@ -4,7 +4,7 @@ Decides: whether an arriving sample is a duplicate, is refused, waits outside in
 are five kinds of entry: a producer's write, a sample that waited outside, a dead letter, one that a command inserts,
 and one that a command moves here from another queue. Each asks `_refusal_of`, or `Limits.refusal_of` if only the limits
 count, and each ends in `_hold`. A sample replayed from a store or a master's log entered before; `QueueReplay` restores
-it. `limits` decides whether a sample fits, `reader_cache` the order of those outside.
+it. `_limits` decides whether a sample fits, `_reader_cache` the order of those outside.
 """
 
 from __future__ import annotations

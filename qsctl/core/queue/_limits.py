@@ -1,6 +1,6 @@
 """The limits of a queue's length and size, and the events when a watermark is crossed [QS 2.15].
 
-Decides: whether there is room for a sample, and when a watermark or the limit is crossed. `entry` rejects a sample
+Decides: whether there is room for a sample, and when a watermark or the limit is crossed. `_entry` rejects a sample
 without room, or lets it wait, by the replacement policy.
 """
 

@@ -1,7 +1,7 @@
 """The consumers of a queue and the round robin among them [QS 2.10].
 
 Decides: which consumers may be sent a sample, and which of them is next. Which sample is sent is decided in
-`delivery_groups`, the effect of an answer in `delivery`.
+`_delivery_groups`, the effect of an answer in `_delivery`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Dead letters: which samples become one, and their identity and content [QS 2.12].
 
-Decides: which causes of removal make a dead letter, its identity, and its members. `undeliverable` moves it.
+Decides: which causes of removal make a dead letter, its identity, and its members. `_undeliverable` moves it.
 """
 
 from __future__ import annotations

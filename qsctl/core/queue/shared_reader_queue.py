@@ -1,10 +1,10 @@
 """The shared reader queue: each sample is delivered to one consumer at a time [QS 2.4 to 2.15].
 
 Decides: the parts of a queue, their connections, and the order of their due work. Each part has state of its own and
-decides one thing: `entry` which samples enter, `delivery` sending and answers, `membership` the consumers, `removal`
-how samples leave, `limits` room, `lifespan` and `redelivery` deadlines, `undeliverable` the samples that wait for the
-dead-letter queue, `reader_cache` the samples outside a full queue, `restore` the replay of a store. Their common state
-is in `context`. No clock is read: `now` never runs backwards.
+decides one thing: `_entry` which samples enter, `_delivery` sending and answers, `_membership` the consumers,
+`_removal` how samples leave, `_limits` room, `_lifespan` and `_redelivery` deadlines, `_undeliverable` the samples that
+wait for the dead-letter queue, `_reader_cache` the samples outside a full queue, `restore` the replay of a store. Their
+common state is in `_context`. No clock is read: `now` never runs backwards.
 """
 
 from __future__ import annotations

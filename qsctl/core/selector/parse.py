@@ -1,7 +1,7 @@
 """The parser of selectors: from text to an expression tree [QS 5.2.2].
 
 Decides: the bounds on a selector, and the texts of errors. The parser is table-driven, so nesting needs no recursion;
-it is built for the first selector and then kept. `build.py` builds and checks the nodes.
+it is built for the first selector and then kept. `_build.py` builds and checks the nodes.
 """
 
 from __future__ import annotations
