@@ -1,8 +1,8 @@
-"""`qsctl engine resend`, `delete`, `move`: what an operator changes in a recovery database.
+"""`qsctl engine resend`, `delete`, `move`: an operator's changes to the messages of a recovery database.
 
-Decides: when a change is made. It names its messages, or has --all; it is confirmed on a terminal, elsewhere by
---yes; and no engine may use the database, for what it has in memory would be delivered after all. All messages
-are changed, or none.
+Decides when a change is made. The command selects messages, or has --all; it is confirmed on a terminal, elsewhere by
+--yes; and no engine may use the database, since messages in its memory would be delivered nevertheless. All selected
+messages are changed, or none.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _check_destination(to: str | None, place: ResendPlace) -> None:
 
 
 def _metadata(texts: Sequence[str]) -> dict[str, str]:
-    """Return the fields of `--set`."""
+    """Return the fields of `--set` by name."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -348,10 +348,10 @@ def _fitting(content: Database, chosen: Choice, *, errors: bool) -> list[Message
 
 
 def _check_short_ids(chosen: Choice, found: Sequence[Message]) -> None:
-    """Let no short id change more messages than its one.
+    """Check that no short id selects several messages.
 
     Raises:
-        UsageError: it is that of several.
+        UsageError: one does.
     """
     from qsctl.dumps.choice import NumberRange
 
@@ -376,7 +376,7 @@ def _check_found(found: Sequence[Message], database: Path, *, errors: bool) -> N
 
 
 def _refuse_if_on_its_way(content: Database, chosen: Choice, database: Path) -> None:
-    """Refuse a message that is named and has not failed."""
+    """Refuse a selected message that is in the recovery database, since it has not failed."""
     waiting = _fitting(content, chosen, errors=False) if chosen.mids else []
     if waiting:
         raise Refused(
@@ -409,7 +409,7 @@ def _named(failed: Mapping[MessageId, Message], each: EditedMessage, metadata: P
 def _data_of_each(
     found: Sequence[Message], data: Path | None, many: Path | None, framing: Framing
 ) -> Sequence[bytes | None]:
-    """Return the new data of each message; None: its own."""
+    """Return the new data of each message; None for messages that keep their own."""
     if data is not None and many is not None:
         raise UsageError("--data and --messages are both given", remedy="Name one of them.")
     if data is not None and len(found) != 1:
@@ -431,13 +431,13 @@ def _data_of_each(
 
 
 def _now(content: Database) -> int:
-    """Return the newest time in a database: its clock may be that of a simulation."""
+    """Return the newest time in a database, in place of the wall clock: its clock may be that of a simulation."""
     held = [*content.recovery.values(), *content.errors.values()]
     return max((max(each.created_at_ns, each.entered_at_ns, each.outbound_at_ns) for each in held), default=0)
 
 
 def _advice(found: Iterable[Message], verb: str = "delete") -> tuple[str, ...]:
-    """Return what has to stop before these messages are changed: one line for each thread and process."""
+    """Return a line for each thread and process that has to stop before these messages are changed."""
     from qsctl.core.integration.administration import Keeper, requirement_of
 
     needed: dict[str, list[Message]] = {}
@@ -456,7 +456,7 @@ def _advice(found: Iterable[Message], verb: str = "delete") -> tuple[str, ...]:
 
 
 def _advice_of_targets(found: Iterable[Message], after: Iterable[Message]) -> tuple[str, ...]:
-    """Return what else has to stop before messages come to it: it looks for them when it starts."""
+    """Return a line for each target thread that has to stop, too: it finds the moved messages at its next start."""
     from qsctl.core.integration.administration import Keeper, keeper_of
 
     before = {each.owner for each in found}
@@ -485,7 +485,11 @@ def _in_use(database: Path, advice: Sequence[str], verb: str) -> Refused:
 
 @contextmanager
 def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[RecoveryStore]:
-    """Return the store, open for the time of one change; an engine may have come in between."""
+    """Yield the store, open for one change.
+
+    Raises:
+        Refused: an engine has begun to use it.
+    """
     from qsctl.sim.engine.recovery_store import RecoveryStore, is_in_use
 
     if is_in_use(database):
@@ -499,10 +503,10 @@ def _is_terminal() -> bool:
 
 
 def _confirm(question: str, *, yes: bool) -> None:
-    """Confirm on a terminal.
+    """Ask for confirmation on a terminal, unless `yes`.
 
     Raises:
-        UsageError: there is none, and --yes is missing.
+        UsageError: there is no terminal.
         Interrupted: the answer is no.
     """
     if yes:

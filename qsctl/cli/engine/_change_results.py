@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def counted(messages: int) -> str:
-    """Return a number of messages in words."""
+    """Return a number of messages with its noun, as in "2 messages"."""
     return f"{messages:,} message{'' if messages == 1 else 's'}"
 
 
@@ -31,7 +31,7 @@ def _stop_first(message: Message) -> str | None:
 
 @dataclass(frozen=True)
 class DeletedMessage:
-    """A row: a message that was deleted."""
+    """A row: a message that was deleted, or would be."""
 
     mid: Annotated[str, "message id, x.y.z"]
     state: Annotated[int, "its number in the listing"]
@@ -47,13 +47,13 @@ class DeletedMessage:
 
 @dataclass(frozen=True)
 class Deleted(DeclaredRows, rows=DeletedMessage):
-    """Messages that were deleted, or would be."""
+    """The messages that were deleted, or would be with `--dry-run`."""
 
     database: str
     messages: Sequence[Message]
     dry_run: bool
     advice: Sequence[str]
-    """Processes or threads to stop before, of a database that an engine uses."""
+    """Lines with the threads and processes to stop first, if an engine uses the database."""
 
     def items(self) -> Sequence[DeletedMessage]:
         """Return the messages."""
@@ -69,7 +69,7 @@ class Deleted(DeclaredRows, rows=DeletedMessage):
         ]  # fmt: skip
 
     def blocks(self) -> Sequence[Block]:
-        """Their listing, and what was done."""
+        """Return a listing of the messages, and a sentence with what was done."""
         from qsctl.dumps.from_database import listed
         from qsctl.dumps.model import ListingForm
         from qsctl.dumps.write import listing
@@ -82,7 +82,7 @@ class Deleted(DeclaredRows, rows=DeletedMessage):
 
 @dataclass(frozen=True)
 class ResentMessage:
-    """A row: a message of the error database that was sent again."""
+    """A row: a message of the error database that was sent again, or would be."""
 
     mid: Annotated[str, "id that it had in the error database", Heading("Message Id")]
     error: Annotated[int, "number of the error that it was there for", Heading("Error")]
@@ -98,7 +98,7 @@ class ResentMessage:
 
 @dataclass(frozen=True)
 class Resent(DeclaredRows, rows=ResentMessage):
-    """Messages of the error database that were sent again, or would be: each as it was, and as it is now."""
+    """The messages of the error database that were sent again, or would be: each before and after."""
 
     database: str
     pairs: Sequence[tuple[Message, Message]]
@@ -125,7 +125,7 @@ class Resent(DeclaredRows, rows=ResentMessage):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table, and what was done."""
+        """Return a table, and a sentence with what was done."""
         is_edited = any(old.priority != new.priority for old, new in self.pairs)
         done = "would be sent again" if self.dry_run else "sent again; the next run of the engine delivers"
         tail = "" if self.dry_run else " it" if len(self.pairs) == 1 else " them"
@@ -136,7 +136,7 @@ class Resent(DeclaredRows, rows=ResentMessage):
 
 @dataclass(frozen=True)
 class MovedMessage:
-    """A row: a message of the recovery database that was moved."""
+    """A row: a message of the recovery database that was moved, or would be."""
 
     mid: Annotated[str, "message id, which it keeps", Heading("Message Id")]
     from_state: Annotated[int, "number of the queue that it was in"]
@@ -155,16 +155,16 @@ class MovedMessage:
 
 @dataclass(frozen=True)
 class MovedMessages(DeclaredRows, rows=MovedMessage):
-    """Messages of the recovery database that were moved, or would be: each as it was, and as it is now."""
+    """The messages of the recovery database that were moved, or would be: each before and after."""
 
     database: str
     pairs: Sequence[tuple[Message, Message]]
     dry_run: bool
     advice: Sequence[str]
-    """Processes or threads to stop before, of a database that an engine uses."""
+    """Lines with the threads and processes to stop first, if an engine uses the database."""
 
     def items(self) -> Sequence[MovedMessage]:
-        """Return the messages, in the order in which they go."""
+        """Return the messages in the order in which they will be sent."""
         from qsctl.dumps.states import meaning_of
 
         rows: list[MovedMessage] = []
@@ -181,7 +181,7 @@ class MovedMessages(DeclaredRows, rows=MovedMessage):
         return rows
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table, and what was done."""
+        """Return a table, and a sentence with what was done."""
         done = "would be moved" if self.dry_run else "moved; the next run of the engine finds"
         tail = "" if self.dry_run else " it there" if len(self.pairs) == 1 else " them there"
         summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."

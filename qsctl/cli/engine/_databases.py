@@ -1,7 +1,7 @@
-"""The recovery database that a command of `qsctl engine` is given.
+"""The recovery database of a command of `qsctl engine`.
 
-Decides: the treatment of damage. A damaged database is listed as far as it can be read, with a note and an exit status
-of its own: an operator must not conclude that everything was delivered. The file is not changed.
+Decides the treatment of damage. The readable part of a damaged database is listed, with a note and an exit status of
+its own: an operator must not conclude that everything was delivered. The file is not changed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def read_database(path: Path) -> tuple[Database, bool]:
-    """Read both databases of a file, with a note for each damaged place; and whether there is one.
+    """Read both databases of a file, and note each damaged place; return also whether there is damage.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is something else.
+        NotFound: the file does not exist.
+        InvalidInput: it is not a recovery database.
         Damaged: nothing of it can be read.
     """
     from qsctl.sim.engine.recovery_store import read_recovery_database
@@ -34,10 +34,10 @@ def read_database(path: Path) -> tuple[Database, bool]:
 
 
 def whole_database(path: Path) -> Database:
-    """Read both databases of a file for a command that changes them.
+    """Read the recovery and the error database of a file, for a command that changes them.
 
     Raises:
-        Damaged: it has damaged places, too.
+        Damaged: it has damaged places, even if the rest can be read.
     """
     database, is_damaged = read_database(path)
     if is_damaged:

@@ -1,4 +1,4 @@
-"""`qsctl engine dump`, `qsctl engine states`: what is in a recovery or error database, or in a listing of one."""
+"""`qsctl engine dump`, `qsctl engine states`: the messages of a recovery or error database, or of a listing of one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands()
 
 MOST_LISTED: Final = 500_000
-"""Messages that are kept for a listing; groups and counts are made of any number."""
+"""Messages that are kept for a listing; groups and counts have no limit."""
 
 _layout_option = partial(typer.Option, rich_help_panel="Layout")
 _LISTING: Final = "Listing in a file"
@@ -187,7 +187,7 @@ def dump(
 
 
 def _write_files(messages: Sequence[Message], meta: Path | None, data: Path | None, framing: Framing) -> None:
-    """Write both files, by the same order of messages; neither is written over."""
+    """Write the metadata and the data of messages to new files, in the same order."""
     octets = None if data is None else joined_messages(messages, framing)
     for path, content in (
         (meta, "".join(f"{line}\n" for line in metadata_lines(messages)).encode("utf-8")),
@@ -203,7 +203,7 @@ def _made(
     messages: Iterable[ListedMessage], chosen: Choice, form: ListingForm, expanded: bool, now: Moment | None,
     keys: Sequence[GroupBy], newest: _Newest, order: ListOrder | None, *, count: bool,
 ) -> Dumped | MessageCount:  # fmt: skip
-    """Go through all messages once, whatever is made of them: what is wrong with a listing is known at its end."""
+    """Return the listing, groups or count, after reading all messages: faults of a listing are raised last."""
     from qsctl.dumps.groups import GroupBy, grouped
     from qsctl.dumps.model import ListingForm
     from qsctl.dumps.order import in_order
@@ -233,13 +233,13 @@ def _made(
 
 
 class _Newest:
-    """The newest time that goes by."""
+    """The newest time among the messages that pass through `seen`."""
 
     def __init__(self) -> None:
         self.moment: Moment | None = None
 
     def seen(self, messages: Iterable[ListedMessage]) -> Iterator[ListedMessage]:
-        """Yield the messages, and look at their times."""
+        """Yield the messages, and keep the newest of their times."""
         for message in messages:
             for each in (message.created, message.entered, message.outbound):
                 if each is not None and (self.moment is None or self._is_later(each, self.moment)):
@@ -300,7 +300,7 @@ def _order(text: str | None, *, errors: bool) -> ListOrder | None:
 
 
 def _note_other_data(chosen: Choice) -> None:
-    """Note messages that no condition on a field can fit."""
+    """Note the messages that conditions on fields cannot match, since their data is not HL7."""
     if chosen.not_hl7:
         some = ", ".join(map(str, sorted(chosen.not_hl7)[:3]))
         more = " and others" if len(chosen.not_hl7) > 3 else ""
@@ -308,10 +308,10 @@ def _note_other_data(chosen: Choice) -> None:
 
 
 def _with_some_data(messages: Iterable[ListedMessage], where: str) -> Iterator[ListedMessage]:
-    """Yield the messages of a listing whose data is searched.
+    """Yield the messages of a listing whose data are searched.
 
     Raises:
-        InvalidInput: at the end, where none of them has any.
+        InvalidInput: after the last message, if none has data.
     """
     count = data_count = 0
     for message in messages:

@@ -1,8 +1,8 @@
 """Files of many messages for `qsctl engine resend`, and those that `dump` writes for it: metadata, and data.
 
-Decides: the forms [CLOVERLEAF]. A file of metadata has a keyed list a message and line, as the index of saved messages
-has; MID names the message, what else is in it is its metadata. A file of data has messages that end with a newline
-(nl), that have their length in ten digits before them (len10), or one that is the whole of it (eof).
+Decides the forms [CLOVERLEAF]. A file of metadata has one keyed list per message and line, as the index of saved
+messages has; MID is the message's id, the other keys are its metadata. A file of data has messages that end with a
+newline (nl), that follow their length in ten digits (len10), or a single one that is the whole file (eof).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qsctl.netconfig.tcl import TclKeyedList
 
 Note = Callable[..., None]
-"""Called with a line, what is wrong in it, what was found, and what is allowed."""
+"""A function that notes a problem: its line, a message, the text found, and the allowed one."""
 LARGEST_BYTES: Final = 1 << 30
 _DIGITS: Final = 10
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
@@ -29,7 +29,7 @@ _TYPES: Final = {0: "UNKNOWN", 1: "DATA", 2: "REPLY"}
 
 
 class Framing(StrEnum):
-    """The separator of the messages of a file."""
+    """The way in which a file separates its messages."""
 
     NEWLINE = "nl"
     LENGTH = "len10"
@@ -45,10 +45,10 @@ class EditedMessage(NamedTuple):
 
 
 def read_metadata(file: Path) -> list[EditedMessage]:
-    """Return the messages that a file of metadata names, with their metadata in it.
+    """Return the entries of a file of metadata.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         InvalidInput: it is not such a file; names every problem with its line.
     """
     from qsctl.cli.engine.keyed_list_file import KeyedListFile
@@ -114,7 +114,7 @@ def _number(text: str) -> int:
 
 
 def metadata_lines(messages: Iterable[Message]) -> Iterator[str]:
-    """Yield the line of each message for a file of metadata."""
+    """Yield a line of a file of metadata for each message."""
     for each in messages:
         fields = (
             ("MID", _id_text(each.mid)),
@@ -137,7 +137,7 @@ def _id_text(mid: MessageId) -> str:
 
 
 def _word(text: str) -> str:
-    """Return a text as one word of a list of Tcl, on one line."""
+    """Return a text as one word of a Tcl list, on one line."""
     if _PLAIN.fullmatch(text):
         return text
     if not text:
@@ -152,10 +152,10 @@ def _escaped(character: str) -> str:
 
 
 def split_messages(data: bytes, framing: Framing, name: str) -> list[bytes]:
-    """Return the messages of a file of data.
+    """Return the messages of a file's data.
 
     Raises:
-        InvalidInput: it does not have the form, or has no message.
+        InvalidInput: the data do not have the given form, or contain no message; `name` is used in the error.
     """
     if framing is Framing.WHOLE_FILE:
         found = [data]
@@ -182,11 +182,11 @@ def split_messages(data: bytes, framing: Framing, name: str) -> list[bytes]:
 
 
 def read_data(file: Path, framing: Framing) -> list[bytes]:
-    """Return the messages of a file; see `split_messages`.
+    """Read a file and return its messages, split as by `split_messages`.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it cannot be read, or does not have the form.
+        NotFound: the file does not exist.
+        InvalidInput: it cannot be read, or does not have the given form.
     """
     from qsctl.cli.engine.keyed_list_file import bounded_octets
 
@@ -194,7 +194,7 @@ def read_data(file: Path, framing: Framing) -> list[bytes]:
 
 
 def joined_messages(messages: Sequence[Message], framing: Framing) -> bytes:
-    """Return the data of messages as a file has it.
+    """Return the data of messages in the form of a file.
 
     Raises:
         InvalidInput: the framing cannot separate them.

@@ -1,4 +1,4 @@
-"""Options of the commands of `qsctl engine`: which messages are meant, by the letters that operators know."""
+"""Options of the commands of `qsctl engine` that select messages, with the letters that operators know."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the message
 
 
 def date_order(text: str) -> DateOrder:
-    """Return the value of `--date-order`.
+    """Parse the value of `--date-order`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a date order.
     """
     from qsctl.dumps.moments import DateOrder
 
@@ -69,7 +69,7 @@ def date_order(text: str) -> DateOrder:
 
 @dataclass(frozen=True)
 class MessageOptions(OptionGroup):
-    """The messages that a command is about; an omitted option excludes none."""
+    """The options that select messages; an omitted option excludes none."""
 
     mids: Annotated[
         list[str] | None,
@@ -143,10 +143,10 @@ class MessageOptions(OptionGroup):
     ] = None
 
     def choice(self, order: DateOrder) -> Choice:
-        """Return what the options choose.
+        """Return the selection that the options describe.
 
         Raises:
-            UsageError: one of them is not understood, or the times leave nothing.
+            UsageError: an option is not valid, or the times exclude everything.
         """
         from qsctl.dumps.choice import Choice, parse_limit, parse_range, parse_states
         from qsctl.dumps.model import TYPES

@@ -1,4 +1,4 @@
-"""`qsctl engine run`, `qsctl engine crash-points`: an integration engine of a scenario, run and interrupted."""
+"""`qsctl engine run`, `qsctl engine crash-points`: run a scenario's integration engine, or interrupt it everywhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SeedOption = Annotated[
 
 
 class SynchronizationChoice(StrEnum):
-    """`config.filesystem.Synchronization`, without its import."""
+    """The values of `config.filesystem.Synchronization`, repeated here to save its import."""
 
     FULL = "full"
     NORMAL = "normal"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_VIOLATIONS: Final = 20
 _WAITS_NS: Final = 1_000_000_000
-"""A queue whose oldest message is older than this is named."""
+"""Age of the oldest message from which a queue is named as waiting."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RanQueue:
 
 @dataclass(frozen=True)
 class Ran(DeclaredRows, rows=RanQueue):
-    """A run of an engine."""
+    """The outcome of a run of an engine."""
 
     scenario: str
     database: str
@@ -66,7 +66,7 @@ class Ran(DeclaredRows, rows=RanQueue):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Interrupted; or damaged, where the database was; or done."""
+        """Return INTERRUPTED for an interrupted run, DAMAGED for a damaged database, else DONE."""
         if self.run.was_interrupted:
             return ExitStatus.INTERRUPTED
         return ExitStatus.DAMAGED if self.run.damage else ExitStatus.DONE
@@ -102,7 +102,7 @@ class Ran(DeclaredRows, rows=RanQueue):
         }
 
     def items(self) -> Sequence[RanQueue]:
-        """Return the queues that a message met."""
+        """Return the queues that at least one message has entered."""
         from qsctl.eventlog.outcomes import Outcome
 
         return [
@@ -178,7 +178,7 @@ def _counted(totals: EngineTotals) -> str:
 
 @dataclass(frozen=True)
 class InterruptedStep:
-    """A row: all interruptions after one kind of step, as `PointRow` counts them."""
+    """A row: all interruptions after steps of one kind; its values are those of a `PointRow`."""
 
     after: Annotated[str, "what was the last thing that happened", Heading("Interrupted after")]
     points: Annotated[int, "interruptions there", Heading("Points")]
@@ -210,17 +210,17 @@ class InterruptedStep:
 
 @dataclass(frozen=True)
 class InterruptedRun(DeclaredRows, rows=InterruptedStep):
-    """Every interruption of an engine, and what recovery did there."""
+    """The interruptions of an engine at all points, and the outcomes of its recoveries."""
 
     report: CrashReport
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Done where nothing came out that must not."""
+        """Return DONE if every recovery kept the guarantees, else NO."""
         return ExitStatus.NO if self.report.violations else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """Return the points, and what came out wrong."""
+        """Return the numbers of points, the kinds of steps, and the violations."""
         report = self.report
         return {
             "scenario": report.scenario,
@@ -244,7 +244,7 @@ class InterruptedRun(DeclaredRows, rows=InterruptedStep):
         return self.report.rows
 
     def blocks(self) -> Sequence[Block]:
-        """Return the table, and the verdict."""
+        """Return the table, and a sentence with the verdict."""
         report = self.report
         also = f", and again at {report.nested:,} points of the recovery" if report.nested else ""
         blocks: list[Block] = [

@@ -1,4 +1,4 @@
-"""`qsctl engine import`, `export`, `lint`, `balance`: a site by its NetConfig, and what is best for it."""
+"""`qsctl engine import`, `export`, `lint`, `balance`: commands on a site (a configured engine)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Row = TypeVar("_Row")
 
 
 class SiteTable(StrEnum):
-    """The results of `engine export`."""
+    """The values of `engine export --table`."""
 
     ROUTES = "routes"
     THREADS = "threads"
@@ -199,7 +199,7 @@ def export_site(
 def _table_of(
     site: str, sources: SiteSources, table: SiteTable, source: str, destination: str, name: str
 ) -> SiteThreads | SiteUses:
-    """Return a table of a NetConfig."""
+    """Return the table of threads or uses of a NetConfig."""
     from qsctl.netconfig.inventory import thread_rows, use_rows
     from qsctl.netconfig.read import read_netconfig
 
@@ -285,7 +285,7 @@ def balance_site(
 
 
 def _site_of(site: str, sources: SiteSources) -> tuple[NetConfig, SiteLoad, ProcedureTable]:
-    """Return the site that a NetConfig or a scenario describes."""
+    """Return the NetConfig, load and procedures of a site that is given by its NetConfig or by a scenario."""
     from qsctl.netconfig.read import read_netconfig
 
     if _is_netconfig(site):
@@ -303,7 +303,7 @@ def _site_of(site: str, sources: SiteSources) -> tuple[NetConfig, SiteLoad, Proc
 
 
 def _scenario_of(site: str, sources: SiteSources, changes: ScenarioChanges) -> Scenario:
-    """Return the scenario that is named, or that of a NetConfig, with what is set."""
+    """Return a scenario by its name or file, or that of a NetConfig, with the given changes."""
     if not _is_netconfig(site):
         return _read_scenario(site, changes)
     from qsctl.netconfig.read import read_netconfig
@@ -335,10 +335,10 @@ def _engine_of(scenario: Scenario) -> Scenario:
 
 
 def _is_netconfig(site: str) -> bool:
-    """Return whether a file is not XML; a name without a file is that of a ready scenario.
+    """Return whether a path is a NetConfig: a file that is not XML. A name without a file is that of a ready scenario.
 
     Raises:
-        NotFound: a path that leads nowhere.
+        NotFound: a path to a file that does not exist.
     """
     path = Path(site)
     try:

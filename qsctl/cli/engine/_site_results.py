@@ -1,4 +1,4 @@
-"""The results of the commands about a site: the import, routes with their rates, faults, proposed moves."""
+"""The results of the commands on a site: its import, routes with rates, findings, and proposed moves of threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS_SHOWN: Final = 30
 
 @dataclass(frozen=True)
 class AssumedValue:
-    """A row: a value of the scenario that is not captured, as `CapturedParameter` has it."""
+    """A row: an assumed value of the scenario; its values are those of a `CapturedParameter`."""
 
     path: Annotated[str, "what `--set` calls the value", Heading("Value")]
     value: Annotated[str, "what it is", Heading("Is")]
@@ -33,7 +33,7 @@ class AssumedValue:
 
 @dataclass(frozen=True)
 class ImportedEngine(DeclaredRows, rows=AssumedValue, items="values"):
-    """The scenario that was written, and what of it is not known."""
+    """The scenario that was written, and its assumed values."""
 
     file: Annotated[str, "-o json and yaml: the scenario file, with what it is of beside `values`"]
     name: Annotated[str, "the scenario's name"]
@@ -44,15 +44,15 @@ class ImportedEngine(DeclaredRows, rows=AssumedValue, items="values"):
     text: str
 
     def document(self) -> Plain:
-        """Return the file, what it is of, and the values that are not captured."""
+        """Return the file, its sources, and the assumed values."""
         return {**row_of(ImportedEngine, self), "values": self.rows()}
 
     def xml(self) -> str:
-        """Return the scenario."""
+        """Return the scenario's text."""
         return self.text
 
     def blocks(self) -> Sequence[Block]:
-        """Return what was written, what is assumed, and what was left out."""
+        """Return the file's name, the assumed values, and the parts of the site that were left out."""
         by_origin = Counter(str(each.origin) for each in self.values)
         words = [f"{count} {origin}" for origin, count in sorted(by_origin.items())]
         about = f"; of its values {' and '.join(words)}" if words else ""
@@ -79,7 +79,7 @@ def _rate_text(per_s: float) -> str:
 
 @dataclass(frozen=True)
 class ExportedRoute:
-    """A row: messages that one thread feeds another with, as `SiteFlow` has them."""
+    """A row: the messages from one thread to another; its values are those of a `SiteFlow`."""
 
     source: Annotated[str, "thread that the messages come in by", Heading("Source")]
     process: Annotated[str, "its process", Heading("Process", rank=1)]
@@ -92,14 +92,14 @@ class ExportedRoute:
 
 @dataclass(frozen=True)
 class ExportedRoutes(DeclaredRows, rows=ExportedRoute, items="flows"):
-    """Routes between threads, with their rates."""
+    """The routes between threads, with their rates."""
 
     scenario: str
     flows: tuple[SiteFlow, ...]
     graph: str = ""
 
     def blocks(self) -> Sequence[Block]:
-        """Return the table, and where the drawing is."""
+        """Return the table, and the path of the drawing."""
         order = ("source", "process", "transaction", "kind", "destination", "destination_process", "per_s")
         blocks: list[Block] = [table_of(ExportedRoute, self.flows, empty="No route leads anywhere.", order=order)]
         if self.graph:
@@ -109,7 +109,7 @@ class ExportedRoutes(DeclaredRows, rows=ExportedRoute, items="flows"):
 
 @dataclass(frozen=True)
 class SiteThreads(ListResult):
-    """Threads of a NetConfig, with their connections."""
+    """The threads of a NetConfig, with their connections."""
 
     threads: tuple[ThreadRow, ...]
 
@@ -128,13 +128,13 @@ class SiteThreads(ListResult):
     }
 
     def rows(self) -> Sequence[Row]:
-        """One row a thread."""
+        """Return one row per thread."""
         return [fields_of(each, *self.field_help) for each in self.threads]
 
 
 @dataclass(frozen=True)
 class SiteUses(ListResult):
-    """The uses of a NetConfig's procedures and translations."""
+    """The uses of procedures and translations in a NetConfig."""
 
     uses: tuple[UseRow, ...]
 
@@ -149,13 +149,13 @@ class SiteUses(ListResult):
     }
 
     def rows(self) -> Sequence[Row]:
-        """One row a use."""
+        """Return one row per use."""
         return [fields_of(each, *self.field_help) for each in self.uses]
 
 
 @dataclass(frozen=True)
 class SiteFault:
-    """A row: a fault of a site, as `SiteFinding` has it."""
+    """A row: a finding about a site; its values are those of a `SiteFinding`."""
 
     file: Annotated[str, "the file"]
     line: Annotated[int, "line of the part; 0: not known"]
@@ -168,14 +168,14 @@ class SiteFault:
 
 @dataclass(frozen=True)
 class LintedSite(DeclaredRows, rows=SiteFault):
-    """The faults of a site."""
+    """The findings about a site."""
 
     file: str
     findings: tuple[SiteFinding, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
-        """NO where there is an error or a warning."""
+        """Return NO if there is an error or a warning, else DONE."""
         return ExitStatus.NO if any(each.severity != "note" for each in self.findings) else ExitStatus.DONE
 
     def items(self) -> Sequence[SiteFault]:
@@ -183,7 +183,7 @@ class LintedSite(DeclaredRows, rows=SiteFault):
         return [read(SiteFault, each, file=self.file) for each in self.findings]
 
     def blocks(self) -> Sequence[Block]:
-        """One paragraph a finding, then how many there are."""
+        """Return one paragraph per finding, then their number."""
         blocks: list[Block] = [
             TextBlock(
                 f"{self.file}:{each.line}: {each.severity}: {each.message} [{each.rule}]\n  {each.remedy}",
@@ -208,7 +208,7 @@ def _waiting_text(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class BalancedProcess:
-    """A row: a process before and after, as `ProcessLoad` has it."""
+    """A row: a process before and after the moves; its values are those of a `ProcessLoad`."""
 
     process: Annotated[str, "process", Heading("Process")]
     threads_before: Annotated[int, "its threads as it is", Heading("Threads")]
@@ -229,7 +229,7 @@ class BalancedProcess:
 
 @dataclass(frozen=True)
 class Balanced(DeclaredRows, rows=BalancedProcess):
-    """The threads to move, and the benefit."""
+    """The proposed moves of threads, and their benefit."""
 
     scenario: Annotated[str, "-o json and yaml: the scenario, with the moves beside `processes`"]
     found: Balance
@@ -244,7 +244,7 @@ class Balanced(DeclaredRows, rows=BalancedProcess):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """NO where no move helps."""
+        """Return NO if no move helps, else DONE."""
         return ExitStatus.DONE if self.found.is_better else ExitStatus.NO
 
     def document(self) -> Plain:
@@ -261,7 +261,7 @@ class Balanced(DeclaredRows, rows=BalancedProcess):
         return self.found.processes
 
     def blocks(self) -> Sequence[Block]:
-        """Return what to move, the processes before and after, and how to simulate it."""
+        """Return the moves, the processes before and after, and the command that simulates them."""
         found = self.found
         if not found.moves:
             return [self.table(), TextBlock(f"{self.scenario}: no move helps.")]
@@ -277,6 +277,6 @@ class Balanced(DeclaredRows, rows=BalancedProcess):
         return [*blocks, TextBlock(text, "plain" if found.is_better else "bad"), TextBlock(f"To use them: {values}")]
 
     def table(self) -> TableBlock:
-        """Return the processes; what waits there only where it was simulated."""
+        """Return a table of the processes, with the waiting messages if they were simulated."""
         unknown = () if self.found.is_checked else ("waiting_before", "waiting_after")
         return table_of(BalancedProcess, self.found.processes, leave_out=unknown)

@@ -1,4 +1,4 @@
-"""Options of the commands about a site: where its load is from, and how its files are read."""
+"""Options of the commands on a site: the files that contain its load, and how they are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _file_option = partial(typer.Option, rich_help_panel="Files")
 
 @dataclass(frozen=True)
 class SiteSources(OptionGroup):
-    """Files with the load of a site: how much comes, how large it is, how long its procedures take."""
+    """The files with the load of a site: arrival rates, message sizes, and durations of procedures."""
 
     statistics: Annotated[
         list[Path] | None,
@@ -72,15 +72,15 @@ class SiteSources(OptionGroup):
 
     @property
     def has_load(self) -> bool:
-        """Return whether a file with the load is given."""
+        """Return whether a file with the load was given."""
         return bool(self.statistics or self.listing or self.archive)
 
     def load(self) -> SiteLoad:
-        """Return the load that the files show.
+        """Return the load that the files contain.
 
         Raises:
-            QsctlError: a file is not there, or not understood.
-            UsageError: there are not two listings, or an option is not understood.
+            QsctlError: a file does not exist, or cannot be parsed.
+            UsageError: one listing without a second, or an option that is not valid.
         """
         from qsctl.netconfig.archives import read_archives
         from qsctl.netconfig.load import SiteLoad, add_archives, add_statistics
@@ -100,7 +100,7 @@ class SiteSources(OptionGroup):
         """Return the table of procedures.
 
         Raises:
-            QsctlError: it is not there, or not understood.
+            QsctlError: the file does not exist, or cannot be parsed.
         """
         from qsctl.netconfig.procedures import ProcedureTable, read_procedures
 

@@ -1,4 +1,4 @@
-"""`qsctl engine …`: the integration engine with its eight queues; run it, look into its databases, put them right."""
+"""`qsctl engine …`: the group of commands on an integration engine, its eight queues and its databases."""
 
 from __future__ import annotations
 

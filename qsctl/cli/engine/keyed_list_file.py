@@ -1,6 +1,6 @@
-"""A file of keyed lists, as an engine and its operators write them: read within a bound, all problems in one error.
+"""A file of keyed lists, as an engine and its operators write them: limited in size, with all problems in one error.
 
-Decides: the encoding (UTF-8, else Latin-1, which has a character for every octet), and how many problems are shown.
+Decides the encoding (UTF-8, else Latin-1, which has a character for every octet), and the number of problems shown.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _FOUND_CHARACTERS: Final = 60
 
 
 class KeyedListFile:
-    """A file, its text, and the problems that were noted while it was read.
+    """The text of a file, and the problems that are noted while it is parsed.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         InvalidInput: it is larger than allowed, or cannot be read.
     """
 
@@ -39,7 +39,7 @@ class KeyedListFile:
         self.text = TclText(content, self._note_trouble, keeps_controls=keeps_controls)
 
     def note(self, line: int, message: str, found: str = "", allowed: str = "") -> None:
-        """Note a problem of a line; 0: of the whole file."""
+        """Note a problem of a line, by number; 0 for the whole file."""
         found = found[:_FOUND_CHARACTERS]
         self._problems.append(Problem(Severity.ERROR, str(self._file), line, "", message, found, allowed))
 
@@ -50,7 +50,7 @@ class KeyedListFile:
 
     @property
     def is_full(self) -> bool:
-        """Return whether as many problems were noted as are shown: reading on would show no more."""
+        """Return whether the largest number of problems to show was noted, so that parsing may stop."""
         return len(self._problems) >= _MOST_PROBLEMS
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ def bounded_octets(file: Path, largest_bytes: int, remedy: str) -> bytes:
     """Return the octets of a file.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         InvalidInput: it is larger than allowed, or cannot be read.
     """
     with reading(file), file.open("rb") as stream:

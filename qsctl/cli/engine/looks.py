@@ -1,7 +1,7 @@
-"""The sources of commands that watch an engine: its database, or listings that a timer takes.
+"""The sources of commands that watch an engine: its database, or listings that a timer captures.
 
-Decides: the kind of a source, by its content. A database is an instant on the clock of its engine; listings are
-instants on the clock of their host.
+Decides the kind of a source by its content. Instants of a database are on the clock of its engine, those of listings on
+the clock of their host.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TEXT_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 
 class WatchedEngine(NamedTuple):
-    """The content of a source, and its damage."""
+    """The figures of an engine over time, and the damaged places of its database."""
 
     history: EngineHistory
     damage: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class WatchedEngine(NamedTuple):
 
 @dataclass(frozen=True)
 class LookOptions(OptionGroup):
-    """The options for reading listings, and for the one that the newest is compared with."""
+    """The options for reading listings, and for choosing the one that the newest is compared with."""
 
     over: Annotated[
         str | None,
@@ -70,12 +70,12 @@ class LookOptions(OptionGroup):
 
         Args:
             sources: a database, or listings.
-            needs_history: whether earlier listings than the one to compare with are read: for the last messages of
-                threads, and for what must have held for a while.
+            needs_history: whether listings before the compared one are read, too: for the last messages of threads, and
+                for conditions with a duration.
 
         Raises:
-            UsageError: they are of two kinds, or an option is not understood.
-            QsctlError: nothing of them can be read.
+            UsageError: the sources are of two kinds, or an option is not valid.
+            QsctlError: none of them can be read.
         """
         from qsctl.dumps.figures import history_of
         from qsctl.dumps.lines import check_encoding
@@ -110,10 +110,10 @@ class LookOptions(OptionGroup):
 
 
 def is_one_database(sources: Sequence[Path]) -> bool:
-    """Return whether the source is a recovery database.
+    """Return whether the sources are one recovery database.
 
     Raises:
-        UsageError: there is one among several sources.
+        UsageError: there are a database and further sources.
     """
     databases = [each for each in sources if not is_standard_input(each) and _is_database(each)]
     if databases and len(sources) > 1:
@@ -124,7 +124,7 @@ def is_one_database(sources: Sequence[Path]) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    """Return whether a file is binary, or empty with a log beside it: damage may have taken what it begins with."""
+    """Return whether a file is an SQLite database, or looks like one whose header is damaged: binary, or with a log."""
     if path.with_name(path.name + "-wal").exists():
         return True
     try:
@@ -136,7 +136,7 @@ def _is_database(path: Path) -> bool:
 
 
 def look_at_database(path: Path) -> tuple[EngineFigures, tuple[str, ...]]:
-    """Return the figures of both databases of a file, and its damaged places.
+    """Return the figures of the recovery and the error database of a file, and its damaged places.
 
     Raises:
         QsctlError: nothing of it can be read.

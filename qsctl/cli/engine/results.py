@@ -1,4 +1,4 @@
-"""The results of `qsctl engine` about messages: listings, groups, the map of states."""
+"""The results of `qsctl engine` about messages: listings, groups, counts, and the table of states."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ MESSAGE_HELP: Final = {
 
 
 def message_row(message: ListedMessage, now: Moment | None, *, with_data: bool = False) -> Row:
-    """Return a message as an object with stable names."""
+    """Return a message as a row with stable field names."""
     from qsctl.dumps.groups import age_ns
     from qsctl.dumps.states import meaning_of
 
@@ -117,7 +117,7 @@ def _payload(data: bytes | None) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class Dumped(ListResult):
-    """Messages of a database or a listing; with `groups`, how many each has."""
+    """The messages of a database or a listing; with `groups`, the number of messages in each."""
 
     messages: Sequence[ListedMessage]
     form: ListingForm
@@ -137,11 +137,11 @@ class Dumped(ListResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DAMAGED where not everything could be read."""
+        """Return DAMAGED if a part could not be read, else DONE."""
         return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
-        """One row a message, or a group."""
+        """Return one row per message, or per group."""
         from qsctl.dumps.model import ListingForm
 
         if self.groups is not None:
@@ -164,7 +164,7 @@ class Dumped(ListResult):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return the listing that operators know, or a table of groups."""
+        """Return the listing in the form that operators know, or a table of groups."""
         from qsctl.dumps.write import listing
 
         if self.groups is None:
@@ -195,12 +195,12 @@ class Dumped(ListResult):
 
 
 def _to_second(moment: Moment | None) -> str | None:
-    """For a table: no fraction."""
+    """Return a time for a table: without fraction of a second."""
     return None if moment is None else str(moment).partition(".")[0].rstrip("Z").replace("T", " ")
 
 
 def age_text(seconds: Plain) -> str | None:
-    """Return an age for people: hours, minutes and seconds, with days before them; below a minute with its unit."""
+    """Return an age as text: days, hours, minutes and seconds; below a minute with its unit."""
     from qsctl.instant import MILLISECOND_NS, SECOND_NS, format_duration
 
     if not isinstance(seconds, int | float):
@@ -223,7 +223,7 @@ class MessageCount(DeclaredResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DAMAGED where not everything could be read."""
+        """Return DAMAGED if a part could not be read, else DONE."""
         return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
 
     def blocks(self) -> Sequence[Block]:
@@ -233,7 +233,7 @@ class MessageCount(DeclaredResult):
 
 @dataclass(frozen=True)
 class StateRow:
-    """A row: a number of the column State."""
+    """A row: a number of the column State, with its meaning."""
 
     state: Annotated[int, "number in the State column of a listing", Heading("State")]
     name: Annotated[str, "what it is called here", Heading("Name")]
@@ -247,7 +247,7 @@ class StateRow:
 
 @dataclass(frozen=True)
 class States(DeclaredRows, rows=StateRow):
-    """The map from numbers of states to what they mean."""
+    """The meanings of the numbers in the column State."""
 
     states: Sequence[StateMeaning]
 

@@ -1,8 +1,8 @@
-"""QoS policies of applications of RTI Queuing Service, judged by what a queue's endpoints offer and request.
+"""QoS policies of applications of RTI Queuing Service, compared with the endpoints of a queue.
 
-Decides: which policies keep two endpoints from matching or lose samples [DDS 2.2.3, QS 2.4 and 2.5], and which features
-of Connext's wire are not of RTPS 2.5: application acknowledgments, batches, channels, compression. What is in no table
-concerns the application's own DDS library alone.
+Decides which policies prevent two endpoints from matching or lose samples [DDS 2.2.3, QS 2.4 and 2.5], and which
+features of Connext's protocol are not in RTPS 2.5: application acknowledgments, batches, channels, compression. A
+policy in no table concerns the application's own DDS library alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ KINDS: Final[Mapping[str, str]] = {
     "publisher_qos": "publisher",
     "subscriber_qos": "subscriber",
 }
-"""The elements of a profile that are judged, and what each configures."""
+"""The elements of a profile that are judged, and the kind of endpoint that each configures."""
 
 
 class _Policy(NamedTuple):
-    """The values of a policy that are the same here, the verdict of all others, and what to do then."""
+    """The values of a policy with the same effect here, the verdict on all others, and the advice for them."""
 
     same: frozenset[str]
     otherwise: str
@@ -120,7 +120,7 @@ _POLICIES: Final[Mapping[str, Mapping[str, _Policy]]] = {
         "wire_protocol/rtps_well_known_ports/user_unicast_port_offset": _of(_PORTS, "11"),
     },
 }
-"""By what is configured: the policies that matter to a queue, each with the path of its element."""
+"""The policies that matter to a queue, by kind of endpoint and path of the element."""
 
 _BASES: Final[Mapping[str, tuple[str, str]]] = {
     "Security": (ABSENT, "There is no DDS Security here: qsctl help security."),
@@ -129,7 +129,7 @@ _BASES: Final[Mapping[str, tuple[str, str]]] = {
     "HighThroughput": (ABSENT, _BATCHES),
     "AutoTuning": (ABSENT, _BATCHES),
 }
-"""By a word in the name of a profile that comes with Connext: the verdict of what it sets, and what to do."""
+"""Verdict and advice for profiles that come with Connext, by a word in their names."""
 
 _RELIABLE_BASES: Final = re.compile(
     r"Generic\.(StrictReliable|Participant\.LargeData|Common)(\.|$)|Generic\.OtherDDSVendor"
@@ -146,16 +146,16 @@ DEFAULTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "writer": (("history/kind", "KEEP_LAST_HISTORY_QOS"),),
     "reader": (("reliability/kind", "BEST_EFFORT_RELIABILITY_QOS"), ("history/kind", "KEEP_LAST_HISTORY_QOS")),
 }
-"""The defaults of DDS that a queue's endpoints do not go with, for profiles that rest on no other [DDS 2.2.3]."""
+"""Defaults of DDS that do not fit a queue's endpoints, for profiles without a base [DDS 2.2.3]."""
 
 
 def judge_policy(kind: str, path: str, value: str) -> tuple[str, str]:
-    """Return whether a policy is the same here, and what to do.
+    """Return whether a policy has the same effect here, and the advice.
 
     Args:
-        kind: what is configured, one of the values of `KINDS`.
-        path: the elements from the entity's QoS to the policy, joined by slashes.
-        value: the text in it; durations as `duration_text` has them.
+        kind: the kind of endpoint, one of the values of `KINDS`.
+        path: the elements from the entity's QoS to the policy, separated by slashes.
+        value: its text; durations in the form of `duration_text`.
     """
     if kind == "participant":
         if path == "transport_builtin/mask":
@@ -171,7 +171,7 @@ def judge_policy(kind: str, path: str, value: str) -> tuple[str, str]:
 
 
 def judge_base(name: str) -> tuple[str, str] | None:
-    """Return the verdict of a profile's base; None where it is a profile of the file itself."""
+    """Return the verdict on a profile's base; None if the base is a profile of the same file."""
     if not name.startswith("Builtin"):
         return None
     for word, verdict in _BASES.items():
@@ -181,7 +181,7 @@ def judge_base(name: str) -> tuple[str, str] | None:
 
 
 def shown_value(path: str, value: str) -> str:
-    """Return the value as it may be printed: not a secret."""
+    """Return a value as it may be printed; a secret is hidden."""
     return "(not shown)" if _SECRET.search(path) else value
 
 

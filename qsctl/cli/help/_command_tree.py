@@ -1,4 +1,4 @@
-"""The commands with their arguments and options, as data: what help, the reference, man pages and their tests read."""
+"""The commands with their arguments and options as data, for help, the reference, man pages and their tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS: Final = {"int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument or option as help shows it."""
+    """An argument or option, as help describes it."""
 
     command: str
     name: str
@@ -28,31 +28,31 @@ class Parameter:
     metavar: str
     panel: str
     default: str
-    """Text of the default in help; empty: none."""
+    """Text of the default in help; empty if there is none."""
     variable: str
-    """The variable of the environment that gives it; empty: none."""
+    """The environment variable that sets it; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandHelp:
-    """A command that does something: the words that call it and all that its help has."""
+    """A command (not a group), with the words that call it and the content of its help."""
 
     words: tuple[str, ...]
     text: str
     panel: str
     parameters: tuple[Parameter, ...]
     examples: tuple[tuple[str, str], ...]
-    """Command lines, each with what it does."""
+    """Example command lines, each with a description."""
     result: type[Result]
 
     @property
     def name(self) -> str:
-        """As it is typed behind `qsctl`."""
+        """Return the command's words after `qsctl`."""
         return " ".join(self.words)
 
     @property
     def usage(self) -> str:
-        """Its line, with what must be given."""
+        """Return the command's usage line, with its mandatory parameters."""
         pieces = [_placeholder(each) for each in self.parameters if each.is_argument]
         required = [
             f"{each.name} {each.metavar}" for each in self.parameters if each.is_required and not each.is_argument
@@ -75,7 +75,7 @@ def commands() -> tuple[CommandHelp, ...]:
 
 
 def leaves(command: Any, path: tuple[str, ...] = (), panel: str = "") -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield each command that does something, with the words that call it and its heading."""
+    """Yield each command that is not a group, with its words and the heading of its panel."""
     children = getattr(command, "commands", None)
     if not children:
         yield path, command, panel
@@ -92,14 +92,14 @@ def _command(path: tuple[str, ...], command: Any, panel: str) -> CommandHelp:
 
 
 def result_type(callback: Callable[..., Any]) -> type[Result]:
-    """Return what a command prints, from the function that Typer calls for it."""
+    """Return the type of a command's result, from the function that Typer calls for it."""
     from qsctl.cli.command import result_type_of
 
     return result_type_of(callback.command_function)  # type: ignore[attr-defined]
 
 
 def parameters(path: tuple[str, ...], command: Any) -> list[Parameter]:
-    """Return the arguments and options of a command, in their order; `--help` is the library's own."""
+    """Return the arguments and options of a command in their order, except `--help`, which Typer adds."""
     found = []
     for each in command.params:
         is_argument = each.param_type_name == "argument"
@@ -124,7 +124,7 @@ def parameters(path: tuple[str, ...], command: Any) -> list[Parameter]:
 
 
 def _metavar(parameter: Any) -> str:
-    """Return the word for the value: its own, its choices, or its kind, wherever the library has them."""
+    """Return the placeholder of a parameter's value: its own, its choices, or its type."""
     if parameter.metavar:
         return str(parameter.metavar)
     kind = getattr(parameter, "type_descriptor", None) or parameter.type

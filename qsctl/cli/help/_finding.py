@@ -1,4 +1,4 @@
-"""The findings of `qsctl doctor` about one part, of the installation or of a service."""
+"""The findings of `qsctl doctor` about one part of the installation or of a service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One part that was looked at. `needed` parts make the answer no when they are missing."""
+    """The check of one part; a missing part that is `needed` makes the exit status 1."""
 
     part: Annotated[str, "what was looked at"]
     good: Annotated[bool, "whether it is there and usable"]

@@ -1,4 +1,4 @@
-"""The man pages: one for each command and each page, and `qsctl(1)` with the list of them."""
+"""The man pages: one for each command and each page of the documentation, and `qsctl(1)` with their list."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Administer, run and simulate message queues, and summarize the runs on Spark.
 
 
 def write_man_pages(folder: Path) -> list[Path]:
-    """Write all of them below `folder`, in `man1` and `man7`, and return their paths.
+    """Write all man pages to `man1` and `man7` below `folder`, and return their paths.
 
     Raises:
-        OSError: the folder cannot be made or written.
+        OSError: the folder cannot be created or written.
     """
     written = []
     for name, number, summary, text in _pages():
@@ -37,7 +37,7 @@ def write_man_pages(folder: Path) -> list[Path]:
 
 
 def _pages() -> Iterator[tuple[str, int, str, str]]:
-    """Yield the name, section of the manual, summary and Markdown of each man page."""
+    """Yield the name, section, summary and Markdown of each man page."""
     yield "qsctl", 1, "administer, run and simulate message queues", _overview()
     for command in commands():
         text = section(command, level=1).replace("\n**", "\n## ").replace("**\n", "\n")

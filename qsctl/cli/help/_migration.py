@@ -1,8 +1,8 @@
-"""A checklist of a move from RTI Queuing Service: each setting of its files, and each QoS of its applications.
+"""A checklist for a move from RTI Queuing Service: each setting of its files, and each QoS policy of its applications.
 
-Decides: what counts as the same. A setting does unless `validate` reports it: then it is different, or not there. A
-warning that is as true of RTI's service, as that OFF loses samples with the power, makes no difference: the setting is
-the same, and the warning is the advice.
+Decides which settings are the same here: those that `validate` does not report; the others are different or absent. A
+setting with a warning that applies to RTI's service, too, such as that OFF loses samples in a power failure, is the
+same, and the warning becomes advice.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _AS_THERE: Final = re.compile(
     r"/(filesystem/synchronization|replication_settings/(queue|configuration)_instances|(type|reply)_(name|type))$"
 )
-"""The settings of which warnings and notes are as true of RTI's service [QS 3.3.1, 7.1.1 and Table 3.9]."""
+"""The settings whose warnings and notes apply to RTI's service, too [QS 3.3.1, 7.1.1 and Table 3.9]."""
 
 _CHILD: Final = re.compile(r"<(\w+)>")
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationStep:
-    """A setting of a file, or a policy of an application: whether it is the same here, and what to do."""
+    """A setting of a file or a policy of an application: whether it is the same here, and the advice."""
 
     place: Annotated[str, "file and line", Heading("Where")]
     setting: Annotated[str, "the element, or the policy of an application's profile", Heading("Setting")]
@@ -53,12 +53,12 @@ class MigrationStep:
 
 @dataclass(frozen=True)
 class Migration(DeclaredRows, rows=MigrationStep, items="steps"):
-    """The checklist; the exit status is 0, for it is a list and not a judgement."""
+    """The checklist; its exit status is always 0."""
 
     steps: tuple[MigrationStep, ...]
 
     def blocks(self) -> Sequence[Block]:
-        """Return what is not the same and what is advised, then a line that sums up."""
+        """Return a table of the steps that differ or have advice, then a summary line."""
         counts = Counter(each.here for each in self.steps)
         verdict = ", ".join(f"{counts[kind]} {kind}" for kind in (SAME, DIFFERENT, ABSENT))
         shown = [each for each in self.steps if each.here != SAME or each.to_do not in {"", OWN_LIBRARY}]
@@ -67,15 +67,15 @@ class Migration(DeclaredRows, rows=MigrationStep, items="steps"):
 
 
 def migration_of(file: Path | None, profiles: Path | None, variables: Mapping[str, str]) -> Migration:
-    """Return the checklist of a configuration file, and of the applications' profiles; either may be missing.
+    """Return the checklist of a service's configuration file and of applications' profiles; either may be None.
 
     Args:
-        file: of the service; one that has QoS profiles alone is read as those of applications.
+        file: of the service; a file with QoS profiles alone is read as those of applications.
         profiles: of the applications.
-        variables: values for `$(NAME)`, before those of the environment.
+        variables: values of `$(NAME)`, with precedence over the environment.
 
     Raises:
-        ConfigError: a file cannot be read, or is not valid: a valid file is needed to compare it.
+        ConfigError: a file cannot be read, or is not valid: only a valid file can be compared.
         InvalidInput: a file has neither services nor QoS profiles.
     """
     steps: list[MigrationStep] = []
@@ -138,7 +138,7 @@ def _of_service(file: Path, variables: Mapping[str, str]) -> Iterator[MigrationS
 def _around(
     element: Any, setting: str, reported: Mapping[tuple[int, str], Sequence[Problem]]
 ) -> tuple[tuple[int, str], Problem] | None:
-    """Return a problem of an element around a setting that is about the setting: its policy, or its transport."""
+    """Return a problem reported for an enclosing element that concerns the setting: its policy, or its transport."""
     from qsctl.config.problems import path_of
 
     steps = [element, *element.iterancestors()]
@@ -157,7 +157,7 @@ def _around(
 def _settings_of(root: Any) -> Iterator[tuple[Any, str, str]]:
     """Yield the settings in an element: each with its element, its path from there, and its value.
 
-    A property and a duration are one setting each; an element without text that has a base has the base as value.
+    A property is one setting, and so is a duration; an element without text that has a base has the base as its value.
     """
 
     def walk(element: Any, path: str) -> Iterator[tuple[Any, str, str]]:

@@ -1,7 +1,7 @@
 """Kinds of DDS applications: what each can do with a queue, and its requirements.
 
-Decides: the statements about programs that are not ours. `seen` is the evidence of a row: programs of this repository
-that run against a service, or only the vendor's publications.
+Decides the statements about other programs. `seen` is the evidence of a row: programs of this repository that run
+against a service, or only the vendor's publications.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qsctl.shipped import shipped
 
 @dataclass(frozen=True, slots=True)
 class PeerKind:
-    """A kind of application: what it can do, what it must know, what it cannot do, and how that is known."""
+    """A kind of application: its abilities, its requirements, its limits, and the evidence for them."""
 
     application: Annotated[str, "kind of DDS application", Heading("Application")]
     can: Annotated[str, "what it can do with a queue of qsctl", Heading("Can")]
@@ -105,7 +105,7 @@ class PeerKinds(DeclaredRows, rows=PeerKind, items="kinds"):
     kinds: tuple[PeerKind, ...]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the table, and a reference to the page."""
+        """Return the table, and a reference to the page of the documentation."""
         table = table_of(PeerKind, self.kinds, keeps_columns=True)
         where = f"The IDL is {shipped(_IDL)}, the programs are in {shipped('fixtures/foreign')}."
         more = "More: qsctl help any-dds-application. A peer that cannot match is named in the service's log."

@@ -1,7 +1,7 @@
-"""The conversion of Markdown to a man page, from the same pages that the site and `qsctl help` show.
+"""The conversion of Markdown to a man page, from the pages that the site and `qsctl help` show.
 
-Decides: how each part of Markdown looks there. A table becomes a list, its first column the terms: `man` would not fold
-its cells. Sections of level 2 are sections of the page, those below subsections.
+Decides the form of each part of Markdown. A table becomes a list with its first column as the terms, since `man` would
+not wrap its cells. Sections of level 2 become sections of the page, deeper ones subsections.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _ESCAPES: Final = str.maketrans({"\\": "\\e", "-": "\\-", "^": "\\(ha", "~": "\\(ti", "`": "\\(ga"})
-"""Characters that `man` would set as others: a hyphen that is typed must be one."""
+"""Characters that `man` would print as others: a typed hyphen must remain one, for example."""
 _NO_HYPHENATION: Final = (".nh", ".ad l")
-"""Macro that prevents hyphenation: text to be typed must not be broken within a word."""
+"""Macro that prevents hyphenation: text that users type must not be broken within a word."""
 
 
 def man_page(name: str, section: int, version: str, summary: str, text: str) -> str:
@@ -24,10 +24,10 @@ def man_page(name: str, section: int, version: str, summary: str, text: str) -> 
 
     Args:
         name: as in `man NAME`.
-        section: 1 for commands, 7 for anything else that is described.
-        version: of the program, for the foot of the page.
+        section: 1 for commands, 7 for other pages.
+        version: of the program, for the footer.
         summary: one line, for `apropos`.
-        text: Markdown; its heading of level 1 is left out, since the name is there.
+        text: Markdown; its heading of level 1 is omitted, since the page begins with the name.
     """
     from markdown_it import MarkdownIt
 
@@ -38,7 +38,7 @@ def man_page(name: str, section: int, version: str, summary: str, text: str) -> 
 
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the lines of a page. `lists` has, for each list around a token, the number of its next item; 0: bullets."""
+    """Yield the lines of a page; `lists` has the number of the next item of each enclosing list, 0 for bullets."""
     lists: list[int] = []
     at = 0
     begins_item = False
@@ -82,7 +82,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _table(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield a row as a term with the other cells below it, each behind its heading where there are several."""
+    """Yield each row as a term with its other cells below, each after its heading if there are several."""
     headings: list[str] = []
     row: list[str] = []
     for at, token in enumerate(tokens):
@@ -103,7 +103,7 @@ def _table(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _inline(token: Token) -> str:
-    """Return the text of a paragraph with the fonts of `man`."""
+    """Return the text of a paragraph with font changes for bold, italic and code."""
     parts: list[str] = []
     targets: list[str] = []
     for each in token.children or ():
@@ -134,7 +134,7 @@ def _inline(token: Token) -> str:
 
 
 def _pointer(target: str, before: str) -> str:
-    """Return the target to print after the text of a link: the man page of another page, or the address."""
+    """Return the target to print after a link's text: the man page of another page, or the address."""
     page = re.fullmatch(r"([a-z-]+)\.md(#.*)?", target)
     named = f"qsctl\\-{_escaped(page[1])}(7)" if page else _escaped(target)
     return "" if target.startswith("#") or before.endswith(named) else f" ({named})"
@@ -145,7 +145,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _line_start(line: str) -> str:
-    """Return a line that is text, whatever it begins with: `man` takes a full stop or a quote there for a request."""
+    """Return a text line protected against being read as a request, which begins with a full stop or a quote."""
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
 

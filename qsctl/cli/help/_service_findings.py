@@ -1,6 +1,6 @@
 """The findings of `qsctl doctor --service` about a service.
 
-Decides: which findings are faults, and which are only hints. Nothing is changed, and no state is created.
+Decides which findings are faults, and which are hints. Nothing is changed, and no state directory is created.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ROOM: Final = "Make room among the dead letters: `qsctl requeue`, or `qsctl expo
 
 
 def service_findings(service: TargetOptions) -> list[Finding]:
-    """Look at the services of a location.
+    """Return the findings about the services of a location.
 
     Raises:
-        UsageError: the location or the timeout is not written as it must be.
+        UsageError: the location or the timeout is not valid.
         NotFound: a file that the location names does not exist.
     """
     if service.service.startswith(EMBEDDED) and not Path(service.state_dir).exists():

@@ -1,7 +1,7 @@
 """`qsctl completion`: the completion scripts that come with qsctl, printed or installed.
 
-Decides: where a script goes for each shell, and what is added to the file that the shell reads at its start: a block
-between two marks, once, which `remove` takes out again.
+Decides the place of each shell's script, and the block that is added, once, between two marker lines, to the file that
+the shell reads at its start; `remove` removes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END: Final = "# <<< qsctl completion <<<"
 
 
 class Shell(StrEnum):
-    """Shells that a script is shipped for."""
+    """The shells with a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -45,7 +45,7 @@ ShellOption = Annotated[
 
 @dataclass(frozen=True)
 class CompletionScript(DeclaredResult):
-    """A script to be evaluated or saved."""
+    """A completion script, printed."""
 
     shell: Annotated[Shell, "the shell it is for"]
     script: Annotated[str, "the text"]
@@ -57,9 +57,7 @@ class CompletionScript(DeclaredResult):
 
 @dataclass(frozen=True)
 class _Places:
-    """The places of a shell's script: its file, and the user's file that sources it; None: the shell finds it
-    itself.
-    """
+    """The paths of a shell's script, and of the start-up file that sources it (None if not needed)."""
 
     script: Path
     start: Path | None
@@ -125,7 +123,7 @@ def _own_shell() -> Shell:
     """Return the user's login shell.
 
     Raises:
-        UsageError: it is none that a script is shipped for.
+        UsageError: there is no script for it.
     """
     name = Path(os.environ.get("SHELL", "")).name
     try:
@@ -156,7 +154,7 @@ def _sourced(script: Path) -> str:
 
 
 def _without_block(text: str) -> str:
-    """Return a file's text without the block between the marks."""
+    """Return a file's text without the block that `install` added."""
     before, begin, rest = text.partition(f"{_BEGIN}\n")
     if not begin or _END not in rest:
         return text

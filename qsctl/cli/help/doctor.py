@@ -1,4 +1,4 @@
-"""`qsctl doctor`: whether this machine has what the commands need, and which Java Spark would use."""
+"""`qsctl doctor`: check that this machine has what the commands need, and show which Java Spark would use."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 @dataclass(frozen=True)
 class Health(DeclaredRows, rows=Finding, items="findings"):
-    """Every finding; the exit status is 1 where a needed part is missing."""
+    """The findings; the exit status is 1 if a required part is missing."""
 
     findings: tuple[Finding, ...]
     all_well: str = "Everything that is needed is here."
 
     @property
     def exit_status(self) -> ExitStatus:
-        """1 where a needed part is missing."""
+        """Return NO if a required part is missing, else DONE."""
         return ExitStatus.DONE if all(each.good for each in self.findings if each.needed) else ExitStatus.NO
 
     def document(self) -> Plain:
@@ -44,7 +44,7 @@ class Health(DeclaredRows, rows=Finding, items="findings"):
         return {"findings": self.rows()}
 
     def blocks(self) -> Sequence[Block]:
-        """Return the list, then what to do."""
+        """Return the list of findings, then the remedies."""
         rows: list[Row] = [
             {
                 "state": "ok" if each.good else "missing" if each.needed else "note",
@@ -66,7 +66,7 @@ class Health(DeclaredRows, rows=Finding, items="findings"):
 
 
 def java_findings() -> list[Finding]:
-    """Return the findings about the Java that Spark would use, and why not another."""
+    """Return the findings about the Java that Spark would use, and why other installed ones are not used."""
     if is_missing("pyspark"):
         return [Finding("Spark", False, False, "not installed", f"This is {installed()[0]}; qsctl has everything.")]
     from qsctl.summary.spark.java import REMEDY, search_java
@@ -81,11 +81,11 @@ def java_findings() -> list[Finding]:
 
 
 def pyspark_finding(found: str, requirement: str) -> Finding:
-    """Return whether a version of PySpark is in the range that qsctl is made for.
+    """Return whether a version of PySpark is in the supported range.
 
     Args:
         found: the version, as in 4.3.0.
-        requirement: ours of the package, with both bounds.
+        requirement: the version specifier in qsctl's dependencies, with both bounds.
     """
     bounds = dict(re.findall(r"(>=|<)([0-9]+\.[0-9]+)", requirement))
     lowest, beyond = (tuple(map(int, bounds[sign].split("."))) for sign in (">=", "<"))
@@ -102,7 +102,7 @@ def pyspark_finding(found: str, requirement: str) -> Finding:
 
 
 def package_findings() -> list[Finding]:
-    """Our own version and those of the packages that we depend on."""
+    """Return the versions of qsctl and of the packages that it depends on."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     distribution, own_version = installed()
@@ -130,7 +130,7 @@ def package_findings() -> list[Finding]:
 
 
 def dds_finding() -> Finding:
-    """Return whether messages can travel by DDS; the embedded service needs none."""
+    """Return whether DDS is available; the embedded service works without it."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -142,7 +142,7 @@ def dds_finding() -> Finding:
 
 
 def tcp_finding() -> Finding:
-    """Return whether the DDS library has TCP [QS 9]; UDP needs nothing more."""
+    """Return whether the DDS library supports TCP [QS 9]; UDP is always supported."""
     from qsctl.config.qos_libraries.dds_library import has_tcp, library_path
 
     path = library_path()
@@ -162,7 +162,7 @@ def tcp_finding() -> Finding:
 
 
 def folder_findings() -> list[Finding]:
-    """Return whether the folders that commands write to can be written."""
+    """Return whether the folders that commands write to are writable."""
     return [
         _writable("working directory", Path.cwd(), True, "Change to a folder that you may write to."),
         _writable("temporary folder", Path(tempfile.gettempdir()), True, "Set TMPDIR to a folder that can be written."),

@@ -1,4 +1,4 @@
-"""`qsctl help`: the documentation where there is no network, a page or a command at a time, and as man pages."""
+"""`qsctl help`: the documentation without a network: pages, commands, and man pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMANDS: Final = Commands(panel=MORE_PANEL)
 
 @dataclass(frozen=True)
 class HelpResult(ListResult):
-    """The results of `qsctl help`: the list of pages, one page, or the place of the man pages."""
+    """The results of `qsctl help`: the list of pages, one page, or the paths of man pages."""
 
     topics: tuple[Row, ...] = ()
     text: str = ""
@@ -46,13 +46,13 @@ class HelpResult(ListResult):
     }
 
     def rows(self) -> Sequence[Row]:
-        """One row a page of the list or a file; the page itself."""
+        """Return one row per page of the list, or per written file; or one row with the page."""
         if self.text:
             return [{"text": self.text}]
         return [{"path": path} for path in self.written] or list(self.topics)
 
     def blocks(self) -> Sequence[Block]:
-        """Return the page laid out, or the list by groups."""
+        """Return the page as Markdown, or the list by groups."""
         if self.text:
             return [MarkdownBlock(self.text)]
         if self.written:
@@ -109,7 +109,7 @@ def help_pages(
 
 
 def _text(words: Sequence[str]) -> str:
-    """Return the page of this name, or the reference of a command, or of the commands of a group."""
+    """Return the Markdown of a page, of a command's reference, or of all commands of a group."""
     from qsctl.cli.help._command_tree import commands
     from qsctl.cli.help.reference.commands import section
     from qsctl.cli.help.topics import page, topics

@@ -1,7 +1,7 @@
-"""The pages of the documentation: those that are written, in `qsctl/docs`, and those made from the code.
+"""The pages of the documentation: those written in `qsctl/docs`, and those generated from the code.
 
-Decides: which groups of pages there are and in which order. `qsctl help`, the site and the man pages all read this
-list, so that a page is in all three. A page that no group names is in the last one.
+Decides the groups of pages and their order. `qsctl help`, the site and the man pages use this list, so that each page
+is in all three. A page that no group names is in the last one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qsctl.cli.help.reference import BROKER_PAGES, REFERENCES
 from qsctl.errors import NotFound
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
-"""Of the written pages; a wheel carries it as it is."""
+"""The folder of the written pages, which a wheel contains, too."""
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
@@ -61,7 +61,7 @@ class Topic:
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """Return every page, by groups."""
+    """Return every page, ordered by groups."""
     return tuple(_topics())
 
 
@@ -78,15 +78,15 @@ def _topics() -> Iterator[Topic]:
 
 
 def written_page(name: str) -> str:
-    """Return the Markdown of a page of the folder."""
+    """Return the Markdown of a written page."""
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 def page(name: str) -> str:
-    """Return the Markdown of a page, written or made.
+    """Return the Markdown of a page, written or generated.
 
     Raises:
-        NotFound: there is none of this name.
+        NotFound: there is no page of this name.
     """
     if name in REFERENCES:
         return REFERENCES[name].page()

@@ -1,1 +1,1 @@
-"""Commands that read listings of runs and brokers."""
+"""Commands that monitor services, runs, brokers and engines: checks, listings, explanations, waits and metrics."""

@@ -1,10 +1,10 @@
 """Alert files in the form that operators of integration engines have, such as default.alrt [CLOVERLEAF].
 
-Decides: which alerts can be evaluated on a database or on listings, and what they mean there. An alert is a keyed list:
-VALUE is the figure, SOURCE its threads, COMP a comparison, WITH of how many of the sources it must hold
-(-1, our reading: of any), FOR how long. The words for VALUE are those of the vendor's list of alert types and of
-`qsctl check engine`; the vendor's documents name few of the words that its files have, so that others are given as
-WORD=MEASURE. What is not known here is named, and never taken for well.
+Decides which alerts can be evaluated on a database or on listings, and their meaning. An alert is a keyed list: VALUE
+is the figure, SOURCE its threads, COMP a comparison, WITH the number of sources for which it must hold (-1, our
+reading: any), FOR the duration. The words for VALUE are those of the vendor's list of alert types and of `qsctl check
+engine`; the vendor's documents contain few of the words that its files have, so that others can be added as
+WORD=MEASURE. An alert with an unknown word is reported, and never counted as good.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ALWAYS: Final = re.compile(r"[*/\s{}]*")
 
 
 class AlertMeasure(NamedTuple):
-    """The meaning of a word for VALUE in this file."""
+    """The measure that a word for VALUE refers to."""
 
     measure: str
-    """Of `qsctl check engine`."""
+    """Name of a measure of `qsctl check engine`."""
     states: str | None = None
     per_minute: float = 1.0
-    """Factor of the figure: its unit is another."""
+    """Factor from the measure's unit to the unit of the alert's limit."""
 
 
 INBOUND, OUTBOUND = "1-5", "7-17"
@@ -53,7 +53,7 @@ VALUES: Final[Mapping[str, AlertMeasure]] = {
     "last receive": AlertMeasure("last_receive_s"),
     "transactions/sec": AlertMeasure("left_per_min", None, 1 / 60),
 }
-"""Titles of alert types, as the vendor's configurator has them."""
+"""Measures by the titles of alert types in the vendor's configurator."""
 
 
 @dataclass(frozen=True)
@@ -64,35 +64,35 @@ class Alert:
     line: int
     value: AlertMeasure
     sources: tuple[str, ...]
-    """Threads, with wildcards; empty: all."""
+    """Threads, with wildcards; empty for all."""
     relation: str
     limit: float
     least_sources: int
-    """Of how many sources it must hold."""
+    """Number of sources for which the comparison must hold."""
     for_s: int
 
     def holds(self, value: float) -> bool:
-        """Return whether a figure is what the alert is about."""
+        """Return whether a figure satisfies the alert's comparison."""
         return _OPERATORS[self.relation](value * self.value.per_minute, self.limit)
 
     @property
     def condition(self) -> str:
-        """The comparison in words."""
+        """Return the comparison in words."""
         return f"{self.value.measure} {self.relation} {self.limit:g}"
 
 
 class AlertFile(NamedTuple):
-    """The content of a file: alerts, and those that are not evaluated, each with the reason."""
+    """The alerts of a file, and descriptions of those that cannot be evaluated, each with the reason."""
 
     alerts: tuple[Alert, ...]
     left_out: tuple[str, ...]
 
 
 def parse_words(texts: Sequence[str], measures: Sequence[str]) -> dict[str, AlertMeasure]:
-    """Return the words for VALUE that a user adds, as in `opqd=queue_messages`.
+    """Return the measures of words for VALUE that a user adds, as in `opqd=queue_messages`.
 
     Raises:
-        UsageError: one is not understood.
+        UsageError: one is not of this form.
     """
     found = {}
     for text in texts:
@@ -110,12 +110,12 @@ def read_alerts(file: Path, words: Mapping[str, AlertMeasure], measures: Sequenc
     """Read a file of alerts.
 
     Args:
-        file: of the form of default.alrt.
-        words: for VALUE, besides those that are known.
-        measures: of `qsctl check engine`, which are words as well.
+        file: in the form of default.alrt.
+        words: further words for VALUE with their measures.
+        measures: of `qsctl check engine`, whose names are words as well.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         InvalidInput: it is not such a file; names every problem with its line.
     """
     from qsctl.cli.engine.keyed_list_file import KeyedListFile
@@ -145,14 +145,14 @@ def read_alerts(file: Path, words: Mapping[str, AlertMeasure], measures: Sequenc
 
 
 def _behind_prologue(content: str) -> int:
-    """Return where a file's own description ends, which editors write before the alerts."""
+    """Return the offset after a file's prologue, which editors write before the alerts; 0 without one."""
     end = "end_prologue"
     place = content.find(end)
     return place + len(end) if content.lstrip().startswith("prologue") and place >= 0 else 0
 
 
 def _alert(keyed: TclKeyedList, known: Mapping[str, AlertMeasure], number: int) -> Alert | str:
-    """Return an alert, or why it is not evaluated."""
+    """Return an alert, or a description of it with the reason why it cannot be evaluated."""
     name = keyed.value("NAME") or f"alert {number}"
     where = f"line {keyed.line}, {name}"
     word = _normal(keyed.value("VALUE"))
@@ -185,7 +185,7 @@ def _normal(word: str) -> str:
 
 
 def _duration_s(text: str) -> int | None:
-    """Return the seconds of `once`, `nmin 5`, `5 min` or `300`; None: it is none of them."""
+    """Return the seconds of `once`, `nmin 5`, `5 min` or `300`; None for any other text."""
     text = text.strip()
     if text.lower() in {"", "once"}:
         return 0

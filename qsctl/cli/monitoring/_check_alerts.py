@@ -1,7 +1,7 @@
-"""Alerts of a file, evaluated on a database or on listings: which fire, and which cannot be evaluated.
+"""Evaluation of a file's alerts on a database or on listings: which fire, and which cannot be evaluated.
 
-Decides: when an alert fires. Its comparison holds for the figure of each source; with a duration it held at every
-instant that was looked at since so long ago, and there was one that early.
+Decides when an alert fires. Its comparison holds now for enough of its sources; with a duration it must also have held
+at every captured instant since then, and an instant that early must have been captured.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from qsctl.instant import SECOND_NS
 
 
 class FiredAlerts(NamedTuple):
-    """The results of the alerts of a file."""
+    """The results of a file's alerts."""
 
     status: CheckStatus
     text: str
     values: tuple[tuple[str, float], ...]
-    """The figure of each alert: the highest of its sources."""
+    """Name and figure of each alert: the highest of its sources."""
 
 
 def fired(
     sources: Sequence[Path], file: Path, words: Sequence[str], max_age: str | None, options: LookOptions
 ) -> FiredAlerts:
-    """Evaluate the alerts of a file: CRITICAL where one fires, WARNING where none does and some cannot be evaluated.
+    """Evaluate a file's alerts: CRITICAL if one fires, else WARNING if some cannot be evaluated, else OK.
 
     Raises:
-        QsctlError: the file or nothing of the sources can be read.
+        QsctlError: the file or all of the sources cannot be read.
     """
     measures = list(ENGINE_MEASURES)
     read = read_alerts(file, parse_words(words, measures), measures)
@@ -66,7 +66,7 @@ def fired(
 
 
 def _holds_since(alert: Alert, watched: WatchedEngine) -> bool:
-    """Return whether an alert fires: it holds now, and did for as long as it must."""
+    """Return whether an alert fires: it holds now, and has held for its duration."""
     looks = watched.history.looks
     now_ns = looks[-1].taken.utc_ns
     for end in range(len(looks), 0, -1):
@@ -85,7 +85,7 @@ def _holds_since(alert: Alert, watched: WatchedEngine) -> bool:
 
 
 def _figures(alert: Alert, watched: WatchedEngine) -> dict[str, float]:
-    """Return the figure of each source: of its queues together, or of the last message."""
+    """Return the figure of each source: the sum over its queues, or the age of its last message."""
     states = () if alert.value.states is None else parse_states(alert.value.states)
     measure = ENGINE_MEASURES[alert.value.measure]
     if not alert.sources:
@@ -102,4 +102,4 @@ def _figures(alert: Alert, watched: WatchedEngine) -> dict[str, float]:
 
 
 _SUMS = frozenset({"queue_messages", "growth_per_min", "arrived_per_min", "left_per_min"})
-"""Figures of a thread that are those of its queues together."""
+"""Measures that are summed over the queues of a thread."""

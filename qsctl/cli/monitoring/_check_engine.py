@@ -1,7 +1,7 @@
 """The measures of `qsctl check engine`: queues, ages, errors and rates of an integration engine.
 
-Decides: the names of measures, which queues a filter selects, and that an empty selection has the value 0: an empty
-queue is in no listing. A thread that never occurred is named, since its name may be wrong.
+Decides the names of measures, which queues a filter selects, and that an empty selection has the value 0, since empty
+queues are not listed. A thread without any message is reported, since its name may be wrong.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ ANY: Final = "*"
 
 @dataclass(frozen=True)
 class EngineFilter:
-    """The queues, threads or errors that are selected."""
+    """A selection of queues or errors by thread and state number."""
 
     thread: str = ANY
     states: tuple[StateRange, ...] = ()
 
     def fits_thread(self, thread: str) -> bool:
-        """Return whether a thread is meant."""
+        """Return whether a thread is selected."""
         from qsctl.profiles.listings.wildcard import matches
 
         return matches(self.thread, thread)
 
     def fits_state(self, state: int) -> bool:
-        """Return whether a number is meant."""
+        """Return whether a state number is selected."""
         return not self.states or any(first <= state <= last for first, last in self.states)
 
 
@@ -172,11 +172,11 @@ EngineStateOption = Annotated[
 def engine_values(
     measure: str, sources: Iterable[Path], thread: str, states: str | None, options: LookOptions
 ) -> tuple[list[Checked], WatchedEngine]:
-    """Return the values of a measure, and what they were taken from.
+    """Return the values of a measure, and the figures that they were computed from.
 
     Raises:
         UsageError: there is no such measure, or the source cannot have it.
-        QsctlError: nothing of the source can be read.
+        QsctlError: none of the sources can be read.
     """
     from qsctl.cli.monitoring._check_values import known_measure
     from qsctl.dumps.choice import parse_states
@@ -194,10 +194,10 @@ def engine_values(
 
 
 def refuse_older(watched: WatchedEngine, max_age: str) -> None:
-    """Refuse figures that are older than a duration: the timer that takes them has stopped.
+    """Refuse figures that are older than a duration, which means that the timer that captures them has stopped.
 
     Raises:
-        InvalidInput: they are.
+        InvalidInput: the figures are older.
         UsageError: the source is a database, which has no such age.
     """
     from qsctl.instant import SECOND_NS, format_duration, parse_duration

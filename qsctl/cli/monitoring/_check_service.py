@@ -1,7 +1,7 @@
-"""The objects of `qsctl check` in services: one as a whole, a queue of one, and its dead letters.
+"""The values of `qsctl check` for services: of a service as a whole, of one of its queues, and of its dead letters.
 
-Decides: the faults of a service that do not depend on thresholds. One that does not answer, that delivers nothing for
-its disk, or that has no quorum is critical; no threshold overrides that.
+Decides the faults of a service that are independent of thresholds. A service that does not answer, that has suspended a
+queue because of its disk, or that lacks a quorum is critical.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServiceValues:
-    """The values of services, one each, and what is wrong with them."""
+    """The value of each service, and descriptions of their faults."""
 
     values: tuple[Checked, ...]
     troubles: tuple[str, ...]
 
 
 def of_services(measure: str, service: TargetOptions, expected_count: int) -> ServiceValues:
-    """Return the values of the services that answer.
+    """Return the values of the services that answer, and the faults found.
 
     Raises:
-        UsageError: no measure has this name, or the location is wrong.
+        UsageError: no measure has this name, or the location is not valid.
     """
     known_measure(measure, SERVICE_MEASURES)
     try:
@@ -77,11 +77,12 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
 
 
 def of_dead_letters(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
-    """Return the values of a dead-letter queue, or of all.
+    """Return the values of a dead-letter queue, or (empty name) of all.
 
     Raises:
-        NotFound: there is none; NoAnswer: no service answered in time.
-        UsageError: no measure has this name, or the queue is another one.
+        NotFound: there is none.
+        NoAnswer: no service answered in time.
+        UsageError: no measure has this name, or the queue is not a dead-letter queue.
     """
     from qsctl.core.admin.resolve import resolve_queue, short_name
     from qsctl.resource import parse_resource
@@ -112,7 +113,7 @@ def of_dead_letters(queue: str, measure: str, service: TargetOptions) -> list[Ch
 
 
 def oldest_age_s(administration: Administration, queue: ResourceIdentifier) -> float:
-    """Return how long the sample that entered first has been in a queue; 0 where it is empty."""
+    """Return the age of a queue's oldest sample in seconds; 0 if the queue is empty."""
     found = [each.body.enqueued_at_ns for each in administration.messages(queue, count=1)]
     return round(max(0.0, (time.time_ns() - min(found)) / 1e9), 1) if found else 0.0
 
@@ -125,10 +126,11 @@ def _counts(name: str, statuses: Sequence[FromService[SharedReaderQueueStatus]])
 
 
 def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
-    """Return the values of a queue's status at a service, one a service that answers.
+    """Return a figure of a queue's status, one for each service that answers.
 
     Raises:
-        NotFound: there is no such queue; NoAnswer: no service answered in time.
+        NotFound: there is no such queue.
+        NoAnswer: no service answered in time.
         UsageError: no number of the status has that name.
     """
     from qsctl.cli.administer.get_results import Statuses

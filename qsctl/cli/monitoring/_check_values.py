@@ -1,6 +1,6 @@
-"""The measures of `qsctl check`: figures of queues and clients, from runs, listings and our own service.
+"""The measures of `qsctl check`: figures of queues and clients, from runs, listings and services.
 
-Decides: the names of measures, which are those of the listings' and the status's fields, and two ratios of them.
+Decides the names of measures, which are the names of fields in listings and statuses, and two ratios of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COUNTS: Final = (
     "length_messages", "length_work_units", "high_water_mark_work_units", "discarded_messages", "delivered_messages",
 )  # fmt: skip
 RATIOS: Final = {"depth_percent": "length_work_units", "high_water_mark_percent": "high_water_mark_work_units"}
-"""Shares of `max_depth_work_units`, in percent."""
+"""Measures in percent of `max_depth_work_units`, with the fields that they are computed from."""
 QUEUE_MEASURES: Final = (*COUNTS, *RATIOS)
 BLOCKED: Final = "blocked_percent"
 CLIENT_MEASURES: Final = (*QUEUE_MEASURES, BLOCKED)
@@ -33,17 +33,17 @@ _COUNTERS: Final = frozenset({"discarded_messages", "delivered_messages"})
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One value: what it is of, and the largest that it is meant to be."""
+    """One value with its label and its maximum, if it has one."""
 
     label: str
     value: float
     high: float | None = None
     more: str = ""
-    """Further details, for the line that people read."""
+    """Further details for the status line."""
 
 
 def unit_of(measure: str) -> str:
-    """Return the unit of measure in performance data: a percentage, a time, a counter, or none."""
+    """Return the unit of a measure in performance data: `ms`, `s`, `%`, `c` (a counter), or empty."""
     if measure in SERVICE_MEASURES:
         return "ms" if measure.endswith("_ms") else ""
     if measure.endswith("_s"):
@@ -54,10 +54,10 @@ def unit_of(measure: str) -> str:
 
 
 def known_measure(measure: str, names: Iterable[str]) -> str:
-    """Return the measure, where there is one of that name.
+    """Return the measure's name, after checking that it is known.
 
     Raises:
-        UsageError: there is none.
+        UsageError: it is not.
     """
     known = list(names)
     if measure not in known:
@@ -66,11 +66,11 @@ def known_measure(measure: str, names: Iterable[str]) -> str:
 
 
 def of_clients(client: str, queue: str, measure: str, source: ListingSource, replication: int) -> list[Checked]:
-    """Return the values of clients whose name fits, of their queues whose name fits.
+    """Return the values of clients, or of their queues, whose names match the patterns.
 
     Raises:
-        NotFound: no client, or no queue of theirs, has such a name; no run, no file.
-        InvalidInput: the source does not know the figure.
+        NotFound: no client or queue matches, or there is no such run or file.
+        InvalidInput: the source does not contain the figure.
     """
     from qsctl.profiles.listings.wildcard import matches
 
@@ -138,8 +138,8 @@ def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) ->
     """Return the values of shared reader queues of a run, by their names.
 
     Raises:
-        NotFound: no such run, replication or queue.
-        UsageError: a measure that they have not.
+        NotFound: there is no such run, replication or queue.
+        UsageError: such queues do not have the measure.
     """
     from qsctl.eventlog.reader import open_run
     from qsctl.profiles.listings.wildcard import matches
@@ -155,10 +155,10 @@ def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) ->
 
 
 def is_recorded_service(run: Path) -> bool:
-    """Return whether a run is of shared reader queues.
+    """Return whether a run is one of shared reader queues.
 
     Raises:
-        NotFound: it is not a run folder.
+        NotFound: the path is not a run folder.
         Damaged: its `run.json` cannot be read.
     """
     from qsctl.eventlog.run_folder import read_run_info

@@ -1,6 +1,6 @@
-"""Figures of an engine's databases for Prometheus, in its text format: a timer writes them for the node exporter.
+"""Figures of an engine's databases in Prometheus's text format, which a timer writes for the node exporter.
 
-Decides: the names of the metrics. All are gauges but what an engine of ours counts over all its runs.
+Decides the names of the metrics. All are gauges, except counters that our own engine keeps over all its runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _QUEUE = ("thread", "state", "queue")
 
 
 def engine_metrics(watched: WatchedEngine) -> str:
-    """Return the figures in the text format."""
+    """Return the figures in Prometheus's text format."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.registry import Collector
 

@@ -29,7 +29,7 @@ _RANGE: Final = re.compile(rf"(@)?(?:(~|{_NUMBER})?:)?({_NUMBER})?")
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values that are as they should be: from `low` to `high`, both included; with `inside`, those outside of it."""
+    """A range of good values from `low` to `high`, both included; with `inside`, the good values are those outside."""
 
     text: str
     low: float
@@ -37,15 +37,15 @@ class Range:
     inside: bool = False
 
     def alerts(self, value: float) -> bool:
-        """Return whether the value is not as it should be."""
+        """Return whether a value is outside the good ones."""
         return (self.low <= value <= self.high) is self.inside
 
 
 def parse_range(text: str, option: str) -> Range:
-    """Read `10`, `10:`, `~:10`, `10:20` or `@10:20`.
+    """Parse `10`, `10:`, `~:10`, `10:20` or `@10:20`.
 
     Raises:
-        UsageError: it is none of them, or begins above its end.
+        UsageError: it is not of these forms, or its low end exceeds its high end.
     """
     found = _RANGE.fullmatch(text.strip())
     if not found or text.strip() in {"", "@"} or (":" in text and not found[2] and not found[3]):
@@ -61,7 +61,7 @@ def parse_range(text: str, option: str) -> Range:
 
 
 def status_of(value: float, warning: Range | None, critical: Range | None) -> CheckStatus:
-    """Return the status of one value."""
+    """Return the status of one value; without a range its status is OK."""
     if critical is not None and critical.alerts(value):
         return CheckStatus.CRITICAL
     if warning is not None and warning.alerts(value):
@@ -72,7 +72,7 @@ def status_of(value: float, warning: Range | None, critical: Range | None) -> Ch
 def performance(
     label: str, value: float, unit: str, warning: Range | None, critical: Range | None, high: float | None = None
 ) -> str:
-    """One item of performance data: `'label'=value[unit];warn;crit;min;max`."""
+    """Return one item of performance data: `'label'=value[unit];warn;crit;min;max`."""
     name = "".join(character for character in label if character.isprintable()).replace("=", "_").replace("'", "''")
     limits = [
         "" if warning is None else warning.text,
@@ -84,11 +84,11 @@ def performance(
 
 
 def number(value: float) -> str:
-    """Return a figure without exponent and without insignificant digits."""
+    """Return a figure without exponent and without trailing zeros."""
     return str(int(value)) if float(value).is_integer() else f"{value:.4f}".rstrip("0")
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line that cannot be read as performance data."""
+    """Return a text as one line, without the character that begins performance data."""
     line = " ".join(text.split()).replace("|", "/")
     return "".join(character if character.isprintable() else "?" for character in line)

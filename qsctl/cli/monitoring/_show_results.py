@@ -25,12 +25,12 @@ _QUEUE_HELP: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ShownListing(Result):
-    """One kind of listing; `listings` has things of that kind alone."""
+    """One kind of listing; `listings` contains objects of that kind only."""
 
     listings: Listings
     notes: tuple[str, ...] = ()
     empty: str = ""
-    """Return the text that is printed where nothing is listed."""
+    """The text that is printed if the listing is empty."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "client": "the client's name",
@@ -50,12 +50,12 @@ class ShownListing(Result):
     }
 
     def document(self) -> Plain:
-        """Return what is listed, nested."""
+        """Return the listed objects, nested."""
         listed = fields_of(self.listings, "clients", "neighbors", "slow_subscribers", "connections")
         return {**{name: rows for name, rows in listed.items() if rows}, "notes": list(self.notes)}
 
     def rows(self) -> Sequence[Row]:
-        """One row a queue, or a client of the other two listings."""
+        """Return one row per queue; for slow subscribers and connections, one per client."""
         return list(self._rows())
 
     def blocks(self) -> Sequence[Block]:
@@ -105,7 +105,7 @@ class ShownListing(Result):
 
 @dataclass(frozen=True)
 class ListedProfile:
-    """A client profile and its users: type, name, number of active clients."""
+    """A client profile and its users, each with type, name and number of active clients."""
 
     profile: ClientProfile
     users: tuple[tuple[str, str, int], ...] = ()
@@ -124,7 +124,7 @@ class ShownProfiles(Result):
     }
 
     def document(self) -> Plain:
-        """Return a list with one object a profile."""
+        """Return a list with one object per profile."""
         return [
             {
                 **fields_of(each.profile),
@@ -134,7 +134,7 @@ class ShownProfiles(Result):
         ]
 
     def rows(self) -> Sequence[Row]:
-        """One row a profile."""
+        """Return one row per profile."""
         return [fields_of(each.profile) for each in self.profiles]
 
     def blocks(self) -> Sequence[Block]:

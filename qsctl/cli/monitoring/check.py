@@ -1,7 +1,7 @@
-"""`qsctl check client`, `queue`, `service`, `dead-letters`: a figure against thresholds, as monitoring plug-ins report.
+"""`qsctl check …`: figures of clients, queues, services and engines against thresholds, as a monitoring plug-in.
 
-Decides: the statuses 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which are those of such plug-ins and not those of the
-other commands; everything that goes wrong, the command line too, is UNKNOWN with one line.
+Decides the statuses 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which are those of such plug-ins and not those of the other
+commands; every failure, including a wrong command line, is UNKNOWN with one line.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ CriticalOption = Annotated[
 ]
 _measure_option = partial(typer.Option, rich_help_panel="Measure")
 MOST_PERFORMANCE: Final = 50
-"""Items of performance data in a line; the worst ones when there are more values."""
+"""Largest number of items of performance data in a line; the worst ones if there are more values."""
 DEFAULT_SERVICE_MEASURE: Final = "current_message_count"
 DEFAULT_QUEUE_MEASURE: Final = "depth_percent"
 
 
 @dataclass(frozen=True)
 class CheckResult(Result):
-    """The one line, and what it was made from."""
+    """The status line of a check, and the values that it is based on."""
 
     status: CheckStatus
     text: str
@@ -90,11 +90,11 @@ class CheckResult(Result):
 
     @property
     def exit_status(self) -> CheckStatus:
-        """That of a monitoring plug-in."""
+        """Return the exit status of a monitoring plug-in."""
         return self.status
 
     def rows(self) -> Sequence[Row]:
-        """One row a value."""
+        """Return one row per value."""
         common: Row = {"status": self.status.name, "text": self.text, "measure": self.measure}
         return [
             {
@@ -107,7 +107,7 @@ class CheckResult(Result):
         ] or [common]
 
     def document(self) -> Row:
-        """Return the line and its values."""
+        """Return the status line and its values."""
         return {
             "status": self.status.name,
             "text": self.text,
@@ -116,7 +116,7 @@ class CheckResult(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return the line."""
+        """Return the status line."""
         unit = unit_of(self.measure)
         items = [
             performance(each.label, each.value, unit, self.warning, self.critical, each.high)
@@ -127,10 +127,10 @@ class CheckResult(Result):
 
 
 class CheckCommand(TyperCommand):
-    """A command whose wrong command line is UNKNOWN too: 2 would be CRITICAL to the monitoring system."""
+    """A command that exits with UNKNOWN for a wrong command line; 2 would be CRITICAL to the monitoring system."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse, as every command does."""
+        """Parse the command line; exit with UNKNOWN if it is wrong."""
         try:
             return super().parse_args(ctx, args)
         except _USAGE_ERROR as error:
@@ -141,7 +141,7 @@ class CheckCommand(TyperCommand):
 
 
 _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
-"""Exception of the parser for any wrong command line: the base of its public exceptions, which has no public name."""
+"""The parser's exception for a wrong command line: the base of its public exceptions, without a public name."""
 
 
 @COMMANDS.command(
@@ -382,7 +382,7 @@ def check_engine(
 def _by_alerts(
     sources: Sequence[Path], file: Path, words: Sequence[str], max_age: str | None, options: LookOptions
 ) -> CheckResult:
-    """Evaluate a file of alerts; whatever goes wrong is UNKNOWN."""
+    """Evaluate a file of alerts; any error is the status UNKNOWN."""
     try:
         found = fired(sources, file, words, max_age, options)
     except (QsctlError, OSError) as error:
@@ -393,7 +393,7 @@ def _by_alerts(
 
 
 def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, critical: str) -> CheckResult:
-    """Compare the values with the thresholds; whatever goes wrong is UNKNOWN."""
+    """Compare values with thresholds; any error is the status UNKNOWN."""
     try:
         limits = [
             None if not text else parse_range(text, option)

@@ -1,7 +1,8 @@
-"""`qsctl debug bundle`: one file with what support asks for, and no sample of anybody.
+"""`qsctl debug bundle`: one file with the information that support asks for, without any sample's content.
 
-Decides: what is in it. Versions, the machine, a service's queues, counters, configuration and metrics, the names and
-sizes of its files, and the end of its logs. A part that cannot be had is named with the reason; the others are there.
+Decides its content: versions, the machine, a service's queues, counters, configuration and metrics, the names and sizes
+of its files, and the end of its logs. A part that cannot be obtained is listed with the reason; the others are
+included.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 
 METRICS_BYTES_MAX: Final = 16 * 1024 * 1024
 METRICS_WAIT_S: Final = 10
-"""For the answer of a service with its metrics."""
+"""Longest wait for the answer of a service's metrics endpoint, in seconds."""
 
 FILES_MAX: Final = 10_000
-"""Files of a state directory that are listed."""
+"""Largest number of files of a state directory that are listed."""
 
 
 @dataclass(frozen=True)
 class Bundle(Result):
-    """The parts of a bundle, and those that could not be had."""
+    """The parts of a bundle, and those that could not be obtained."""
 
     file: str
     parts: tuple[tuple[str, int], ...]
@@ -57,7 +58,7 @@ class Bundle(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """3 where something could not be had."""
+        """Return PARTLY_DONE if a part could not be obtained, else DONE."""
         return ExitStatus.PARTLY_DONE if self.missing else ExitStatus.DONE
 
     def document(self) -> Plain:
@@ -69,12 +70,12 @@ class Bundle(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a part."""
+        """Return one row per part."""
         here: list[Row] = [{"name": name, "size_bytes": size, "reason": ""} for name, size in self.parts]
         return [*here, *({"name": name, "size_bytes": None, "reason": reason} for name, reason in self.missing)]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the file, then what is missing."""
+        """Return the file's name and parts, then the missing parts."""
         names = ", ".join(name for name, _ in self.parts)
         return [
             TextBlock(f"{self.file}: {names}", "good"),
@@ -84,7 +85,7 @@ class Bundle(Result):
 
 
 class _Collection:
-    """The parts of a bundle, as they are found."""
+    """The parts of a bundle that were obtained so far, and the reasons for missing ones."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -92,7 +93,7 @@ class _Collection:
         self.missing: list[tuple[str, str]] = []
 
     def add(self, name: str, make: Callable[[], bytes | str | Plain]) -> None:
-        """Put a part in: octets and texts as they are, all else as JSON."""
+        """Add a part to the archive: octets and texts unchanged, other data as JSON; on an error note it as missing."""
         try:
             made = make()
         except (QsctlError, OSError) as error:
@@ -202,7 +203,7 @@ def _packages() -> Plain:
 
 
 def _listed(directory: Path) -> Plain:
-    """Return the files below a state directory, without what is in them."""
+    """Return the names and sizes of the files in a state directory."""
     found: list[Plain] = []
     for path in sorted(directory.rglob("*"))[:FILES_MAX]:
         status = path.lstat()
@@ -225,10 +226,10 @@ def _end_of(path: Path) -> bytes:
 
 
 def _check_address(url: str) -> None:
-    """Do nothing where a text is the address of metrics.
+    """Check that a text is the address of a metrics endpoint.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not.
     """
     from urllib.parse import urlsplit
 
@@ -242,11 +243,11 @@ def _check_address(url: str) -> None:
 
 
 def _metrics(url: str) -> bytes:
-    """Ask a service for its metrics.
+    """Request the metrics of a service.
 
     Raises:
-        OSError: it cannot be reached, or does not answer in time.
-        Refused: what answers does not speak HTTP.
+        OSError: the endpoint cannot be reached, or does not answer in time.
+        Refused: it does not answer by HTTP.
     """
     from http.client import HTTPException, IncompleteRead
     from urllib.request import urlopen

@@ -1,4 +1,4 @@
-"""`qsctl explain discards`: why messages were discarded, what helps, and how to see that before it is done."""
+"""`qsctl explain discards`: the causes of discarded messages, the remedies, and simulations that test them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ READY_COMMANDS: Final = {
     "msg_too_big": "qsctl simulate ingress --by group --set 'broker/max-message=200 MB'",
     "ingress_rate": "qsctl simulate ingress --by group --set broker/ingress-rate=0 --set broker/ingress-buffer=0",
 }
-"""For captured figures, whose load is not known: a ready scenario that shows the mechanism."""
+"""Ready scenarios that show a cause's mechanism, for captured figures, whose load is unknown."""
 
 BROKER: Final = "broker"
 _DIRECT: Final = "D-1"
-"""Places with the most congestion; a listing with queues names its own."""
+"""The queue of a ready scenario, if the listing does not name one."""
 
 
 def _percent(share: float) -> str:
@@ -79,14 +79,14 @@ class ExplainedCause:
 
 @dataclass(frozen=True)
 class ExplainedDiscards(DeclaredRows, rows=ExplainedCause):
-    """The causes, with their levers."""
+    """The causes of discards, with their remedies."""
 
     source: str
     causes: tuple[Explained, ...]
     totals: tuple[tuple[str, str, int], ...] = ()
-    """Of captured statistics: whose, `egress` or `ingress`, and the total that they state."""
+    """Totals stated by captured statistics: their owner, `egress` or `ingress`, and the number of messages."""
     usage: tuple[str, ...] = ()
-    """Usage of the spool and its endpoints, where it was captured: a line each."""
+    """A line for each part of the spool and each nearly full endpoint, if their usage was captured."""
     notes: tuple[str, ...] = ()
 
     document_help: ClassVar[Mapping[str, str]] = {
@@ -116,7 +116,7 @@ class ExplainedDiscards(DeclaredRows, rows=ExplainedCause):
         return {"source": self.source, "causes": list(self.rows()), "totals": totals, **lists}
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of losses by cause; then what helps, and how to check it."""
+        """Return a table of losses by cause; then the remedies, and commands that check them."""
         if not self.causes:
             # Notes state what the source lacks, or what could not be read.
             text = "no discard is listed" if self.notes else "no message was discarded"
@@ -133,7 +133,7 @@ class ExplainedDiscards(DeclaredRows, rows=ExplainedCause):
         return [*blocks, *self._notes()]
 
     def _checks(self) -> list[Block]:
-        """Yield a note where the causes do not add up to the stated total."""
+        """Return a note that compares the sum of the causes with the stated totals; empty if nothing is stated."""
         lines = []
         for of, side, total in self.totals:
             counted = [each for each in self.causes if each.of == of and each.cause.side == side]
@@ -147,7 +147,7 @@ class ExplainedDiscards(DeclaredRows, rows=ExplainedCause):
         return [TextBlock("\n".join(lines), "faint")] if lines else []
 
     def _spool_checks(self) -> list[str]:
-        """Return the sum of the spool's own causes beside the one figure that the broker's statistics have for it."""
+        """Return lines that compare the sum of the spool's own causes with the broker's single figure for the spool."""
         from qsctl.profiles.listings.discards import SPOOL, SPOOL_FIGURES
 
         lines = []
@@ -219,7 +219,7 @@ def discards(
 
 
 def _of_spool(causes: Sequence[Explained]) -> list[Explained]:
-    """Return the spool's own causes: of all of it, or where these are not there, of each message VPN."""
+    """Return the causes of discards in the whole spool or, if these are missing, in each message VPN."""
     from qsctl.profiles.listings.discards import SPOOL, of_message_vpn
 
     of_all = [each for each in causes if each.of == SPOOL]
@@ -227,7 +227,7 @@ def _of_spool(causes: Sequence[Explained]) -> list[Explained]:
 
 
 def _usage_lines(found: Listings) -> list[str]:
-    """Return how full each part of the spool was, and the endpoints that were nearest to their quota."""
+    """Return the usage of each part of the spool, and of the endpoints that are nearest to their quota."""
     lines = []
     for spool in found.spools:
         if spool.usage_mb is None and spool.spooled_messages is None:
@@ -252,18 +252,18 @@ def _usage_lines(found: Listings) -> list[str]:
 
 _FULLEST: Final = 5
 _NEARLY_FULL: Final = 0.8
-"""Of its quota: the broker's own default for the event that an endpoint fills up."""
+"""Fraction of its quota from which an endpoint is listed: the default of the broker's own event."""
 
 
 def _asked(broker: SempBroker) -> Listings:
-    """Ask for the discards of message VPNs, clients and endpoints, and for those of the broker by cause."""
+    """Query the discards of message VPNs, clients and endpoints, and the broker's discards by cause."""
     return joined(
         broker.listings("clients", "queues", "topicEndpoints"), *optional(broker.statistics, broker.client_queues)
     )
 
 
 def _spool_is_untold(causes: Sequence[Explained]) -> bool:
-    """Return whether there are discards of the spool, and its own statistics are not there."""
+    """Return whether the causes contain discards of the spool, but not the spool's own statistics."""
     from qsctl.profiles.listings.discards import SPOOL_FIGURES
 
     return any(each.cause.key in SPOOL_FIGURES.values() for each in causes) and not _of_spool(causes)
@@ -282,7 +282,7 @@ def _of_statistics(found: Listings) -> list[Explained]:
 
 
 def _of_queues(found: Listings) -> list[Explained]:
-    """Congestion by queue: what the listings of queues know."""
+    """Return the congestion losses by queue, from the listings of queues."""
     from qsctl.profiles.listings.discards import BY_KEY
     from qsctl.sim.listings.discards import Explained as Made
 

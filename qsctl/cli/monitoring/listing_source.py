@@ -1,6 +1,6 @@
 """The source of a listing: a simulated run, a listing captured from a broker, or the broker itself.
 
-Decides: the newest run of `qsctl-runs` unless another source is named, and how names are matched.
+Decides that the newest run of `qsctl-runs` is used unless another source is named, and how names are matched.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _Named = TypeVar("_Named")
 
 @dataclass(frozen=True)
 class ListingSource(BrokerOptions):
-    """The source of figures: one of a run, a captured listing, a broker."""
+    """The options of a source of figures: a run, a captured listing, or a broker."""
 
     run: RunOption = None
     listing: ListingOption = None
 
     @property
     def is_captured(self) -> bool:
-        """Return whether the figures are a broker's, captured or asked for now."""
+        """Return whether the figures are a broker's, captured or queried now."""
         return self.listing is not None or bool(self.broker)
 
     @property
     def where(self) -> str:
-        """The name of the source in errors."""
+        """Return the name of the source for error messages."""
         return self.broker or str(self.listing or self.run or "the newest run")
 
     def check(self) -> None:
-        """Refuse two sources.
+        """Check that at most one source is named.
 
         Raises:
             UsageError: more than one is named.
@@ -72,14 +72,14 @@ class ListingSource(BrokerOptions):
             raise UsageError(f"{' and '.join(given)} are both given", remedy="Name one source.")
 
     def listings(self, ask: Callable[[SempBroker], Listings]) -> Listings:
-        """Read the captured listing, or ask the broker.
+        """Read the captured listing, or query the broker.
 
         Args:
             ask: sends the request to the broker.
 
         Raises:
-            NotFound: there is no such file.
-            ListingError: it is not a listing; the message lists every problem.
+            NotFound: the file does not exist.
+            ListingError: it is not a listing; the message contains every problem.
             QsctlError: the broker does not answer, or refuses.
         """
         if self.listing is not None:
@@ -92,8 +92,8 @@ def load_listing(file: Path) -> Listings:
     """Read a captured listing.
 
     Raises:
-        NotFound: there is no such file.
-        ListingError: it is not a listing; the message lists every problem.
+        NotFound: the file does not exist.
+        ListingError: it is not a listing; the message contains every problem.
     """
     from qsctl.profiles.listings.read import LIMIT_BYTES, read_listings
 
@@ -106,7 +106,7 @@ def load_listing(file: Path) -> Listings:
 
 
 def is_a_run(source: Path | None, broker: BrokerOptions) -> TypeGuard[Path]:
-    """Return whether a command explains a run folder.
+    """Return whether the source is a run folder, rather than a captured file or a broker.
 
     Raises:
         UsageError: neither a source nor a broker is named, or both are.
@@ -118,10 +118,10 @@ def is_a_run(source: Path | None, broker: BrokerOptions) -> TypeGuard[Path]:
 
 
 def captured(source: Path | None, broker: BrokerOptions, ask: Callable[[SempBroker], Listings]) -> tuple[Listings, str]:
-    """Return the listings of a file, or of the broker where none is named, and what they are called.
+    """Return the listings of a file or, without one, of the broker; and the name of the source.
 
     Raises:
-        QsctlError: see `load_listing`; the broker does not answer, or refuses.
+        QsctlError: the file cannot be read as by `load_listing`; the broker does not answer, or refuses.
     """
     if source is not None:
         return load_listing(source), STANDARD_INPUT if is_standard_input(source) else str(source)
@@ -130,7 +130,7 @@ def captured(source: Path | None, broker: BrokerOptions, ask: Callable[[SempBrok
 
 
 def joined(*parts: Listings) -> Listings:
-    """Return several listings as one, in their order."""
+    """Return the concatenation of several listings."""
     from qsctl.profiles.listings.model import Listings as Made
 
     together = {
@@ -141,9 +141,9 @@ def joined(*parts: Listings) -> Listings:
 
 
 def optional(*asked: Callable[[], Listings]) -> Iterator[Listings]:
-    """Yield what the broker lists; in place of what it refuses to list, a note.
+    """Yield the answers of queries by SEMP v1; for the first refused one a note, and no more after it.
 
-    SEMP v1 may be off, or forbidden for this user: what SEMP v2 has is of use without it.
+    SEMP v1 may be off, or forbidden for this user; the answers of SEMP v2 are useful without it.
     """
     from qsctl.profiles.listings.model import Listings as Made
 
@@ -156,7 +156,7 @@ def optional(*asked: Callable[[], Listings]) -> Iterator[Listings]:
 
 
 def load_run(run: Path | None, replication: int) -> RunState:
-    """Read the state of a run's clients.
+    """Read the state of a run's clients; without a path, of the newest run.
 
     Raises:
         NotFound: there is no such run, or none at all.
@@ -169,10 +169,10 @@ def load_run(run: Path | None, replication: int) -> RunState:
 
 
 def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> list[_Named]:
-    """Return the things whose name fits the pattern, in their order.
+    """Return the objects whose names match a pattern, in their order.
 
     Raises:
-        NotFound: none does; the remedy lists names that are near.
+        NotFound: none matches; the remedy lists similar names.
     """
     from qsctl.profiles.listings.wildcard import matches
 
@@ -184,7 +184,7 @@ def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> lis
 
 
 def no_match(names: Sequence[str], pattern: str, kind: str, where: str) -> NotFound:
-    """Return the error of a name that nothing has."""
+    """Return the error for a pattern that no name matches."""
     near = difflib.get_close_matches(pattern, list(dict.fromkeys(names))[:10_000], n=3, cutoff=0.5)
     some = near or list(dict.fromkeys(names))[:5]
     more = " and others" if len(set(names)) > len(some) else ""
@@ -195,14 +195,14 @@ def no_match(names: Sequence[str], pattern: str, kind: str, where: str) -> NotFo
 
 
 def name_of(thing: object) -> str:
-    """Return the `name` of a dataclass that has one."""
+    """Return the attribute `name` of an object."""
     name = getattr(thing, "name")  # noqa: B009 - the rows of different listings have no common base
     assert isinstance(name, str)
     return name
 
 
 def only(listings: Listings, **kept: Sequence[object]) -> Listings:
-    """Return a listing of these things alone, with the notes of the whole."""
+    """Return a listing with only these fields, and the notes of the given one."""
     from qsctl.profiles.listings.model import Listings as Made
 
     return dataclasses.replace(Made(notes=listings.notes), **{name: tuple(value) for name, value in kept.items()})  # type: ignore[arg-type]

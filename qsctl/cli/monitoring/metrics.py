@@ -28,7 +28,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "monitoring"
 
 @dataclass(frozen=True)
 class MetricList(ListResult):
-    """The metrics that a service serves."""
+    """The metrics that a service exports."""
 
     metrics: tuple[tuple[str, str, str, str], ...]
 
@@ -40,7 +40,7 @@ class MetricList(ListResult):
     }
 
     def rows(self) -> list[Row]:
-        """One row a metric."""
+        """Return one row per metric."""
         return [dict(zip(self.field_help, each, strict=True)) for each in self.metrics]
 
 
@@ -86,15 +86,15 @@ class EngineMetrics(DeclaredResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DAMAGED where not everything could be read."""
+        """Return DAMAGED if a part could not be read, else DONE."""
         return ExitStatus.DAMAGED if self.watched.damage else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """Return the text, or where it is."""
+        """Return the text, or the path that it was written to."""
         return {"file": self.file} if self.file else {"text": self.text}
 
     def blocks(self) -> list[Block]:
-        """Return the text as it is, or a sentence."""
+        """Return the text unchanged, or a sentence with the path."""
         return [TextBlock(f"{self.file} is written", "good")] if self.file else [LinesBlock(self.text.splitlines())]
 
 

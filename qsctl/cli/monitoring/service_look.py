@@ -1,4 +1,4 @@
-"""One look at the services of a location, for those who judge whether they are well."""
+"""One reading of the services of a location, for checks of their health."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class ServiceLook(NamedTuple):
-    """The replies of services.
+    """The answers of services.
 
-    `answer_ms`: time until all had reported their queues. `notices`: their other reports about themselves. `damage`:
-    damage that was found where the service is embedded.
+    `answer_ms` is the time until all had reported their queues; `notices` are their other reports about themselves;
+    `damage` is what was found damaged in an embedded service.
     """
 
     answer_ms: float
@@ -29,15 +29,16 @@ class ServiceLook(NamedTuple):
 
     @property
     def dead_letter_queues(self) -> set[str]:
-        """The names of the queues that hold dead letters."""
+        """Return the names of the queues that hold dead letters."""
         return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
 
 
 def look_at(service: TargetOptions) -> ServiceLook:
-    """Ask the services of a location what they host, and how it is.
+    """Request the queues and statuses of the services of a location.
 
     Raises:
-        NoAnswer: no service answered in time. UsageError: the location is wrong.
+        NoAnswer: no service answered in time.
+        UsageError: the location is not valid.
     """
     notices: list[str] = []
     with service.open() as administration:

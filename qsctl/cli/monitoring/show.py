@@ -1,6 +1,6 @@
-"""`qsctl show client`, `qsctl show cspf neighbor`: a run, a capture or a broker, in the look of the broker's listings.
+"""`qsctl show client`, `qsctl show cspf neighbor`: a run, a capture or a broker, in the form of the broker's listings.
 
-The words after the name are the broker's own commands [P7500], so that operators and scripts type what they know.
+The words after the name are those of the broker's own commands [P7500], which operators and scripts know.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _run_profiles(run: Path | None) -> list[ListedProfile]:
 
 
 def _noted(shown: ShownListing) -> ShownListing:
-    """Return the same listing, its notes printed on standard error."""
+    """Print a listing's notes on standard error, and return the listing."""
     for each in shown.notes:
         note(f"Note: {each}")
     return shown
@@ -213,7 +213,7 @@ def _noted(shown: ShownListing) -> ShownListing:
 
 def _captured_clients(source: ListingSource, name: str, kind: str) -> ShownListing:
     def asked(broker: SempBroker) -> Listings:
-        """Ask for the one listing that is shown: by SEMP v1, for v2 has neither priority queues nor windows."""
+        """Query the one listing that is shown, by SEMP v1, since v2 has neither priority queues nor windows."""
         if kind == STATS:
             return broker.client_queues(name)
         return broker.connections(name) if kind == CONNECTIONS else broker.listings("clients")
@@ -260,7 +260,7 @@ def _none_is_slow(name: str) -> str:
 
 
 def _notes(state: RunState) -> tuple[str, ...]:
-    """Return notes on a run's figures for the reader."""
+    """Return notes that limit the meaning of a run's figures."""
     info = state.run.info
     notes = []
     if not state.replication.complete:

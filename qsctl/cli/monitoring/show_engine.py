@@ -1,4 +1,4 @@
-"""`qsctl show engine`: what waits in an engine, how long, how fast it gets less, and what failed."""
+"""`qsctl show engine`: the messages that wait in an engine, their ages, the queues' rates, and the errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WaitingQueue:
 
 
 _RATES: Final = ("arrived_per_min", "left_per_min", "growth_per_min", "empty_at")
-"""Columns that only a comparison with an earlier listing has."""
+"""Columns that require a comparison with an earlier listing."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ShownEngine(DeclaredRows, rows=WaitingQueue):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """DAMAGED where not everything could be read."""
+        """Return DAMAGED if a part could not be read, else DONE."""
         return ExitStatus.DAMAGED if self.watched.damage else ExitStatus.DONE
 
     def document(self) -> Plain:
@@ -115,7 +115,7 @@ class ShownEngine(DeclaredRows, rows=WaitingQueue):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the queues, the errors by number, and the last message of each source."""
+        """Return tables of the queues, of the errors by number, and of the last message of each source."""
         history = self.watched.history
         now = history.now
         rates = () if history.before is not None else _RATES
@@ -135,7 +135,7 @@ class ShownEngine(DeclaredRows, rows=WaitingQueue):
         return blocks
 
     def prometheus(self) -> str:
-        """Return the figures as metrics; see `qsctl metrics engine`."""
+        """Return the figures as metrics, as `qsctl metrics engine` prints them."""
         from qsctl.cli.monitoring._engine_metrics import engine_metrics
 
         return engine_metrics(self.watched)
@@ -161,7 +161,7 @@ def _waiting(each: QueueTrend, now: EngineFigures) -> WaitingQueue:
 
 
 def empty_at(now: EngineFigures, after_ns: int) -> str:
-    """Return when a queue is empty: the time of day, with the date where it is another day."""
+    """Return the instant at which a queue becomes empty as a time of day, with the date if it is on another day."""
     from qsctl.dumps.moments import Moment
 
     local = now.taken.local
@@ -170,13 +170,13 @@ def empty_at(now: EngineFigures, after_ns: int) -> str:
 
 
 def moment_text(figures: EngineFigures) -> str:
-    """Return the instant of figures for people."""
+    """Return the instant of figures as text."""
     local = figures.taken.local
     return f"{local.day} {local.time_of_day}"
 
 
 def error_rows(now: EngineFigures) -> list[Row]:
-    """Return the numbers of the error database, in order."""
+    """Return the error numbers of the error database with their counts, in order."""
     from qsctl.dumps.states import meaning_of
 
     return [

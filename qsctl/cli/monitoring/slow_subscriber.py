@@ -1,4 +1,4 @@
-"""`qsctl explain slow-subscriber FILE|RUN`: which clients are slow, since when, what limits them, and what helps."""
+"""`qsctl explain slow-subscriber FILE|RUN`: the slow clients, since when they are slow, their limits, and remedies."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _EVENTS: Final = "The run has no event rows: with --level events the instant and
 _ALONE: Final = (
     "group[*]/count=1", "broker/egress-buffer=0", "traffic[to-healthy]/rate=10/s",
 )  # fmt: skip
-"""The slow client alone: no other client fills the port or the broker's buffers."""
+"""Changes that leave only the slow client: no other client fills the port or the broker's buffers."""
 _SMALL_PORT_MBIT: Final = 20
-"""Of a simulated port that is full; how fast the captured one is, no listing of clients contains."""
+"""Rate of a simulated port that is full; a listing of clients does not contain the rate of the captured port."""
 _SHOWN: Final = 20
-"""Clients whose figures the table's page explains one by one."""
+"""Largest number of clients whose figures are explained below the table."""
 
 
 def _answer(value: bool | None) -> str:
@@ -88,16 +88,16 @@ class ExplainedClient:
 
 @dataclass(frozen=True)
 class ExplainedSlowness(DeclaredRows, rows=ExplainedClient):
-    """The slow subscribers, with what limits each."""
+    """The slow subscribers, with the limit of each."""
 
     source: str
     clients: tuple[SlowClient, ...]
     notes: tuple[str, ...] = ()
     is_captured: bool = False
-    """Whether the source is what a broker listed: it may not have all that a run has."""
+    """Whether the source is a broker's listing, which may lack figures that a run has."""
 
     def items(self) -> Sequence[ExplainedClient]:
-        """Return the clients, in the order in which they became slow, or the slowest first."""
+        """Return the clients in the order in which they became slow, or the slowest first."""
         return [
             read(
                 ExplainedClient, each, client=each.name, slow_subscriber=each.is_slow, reason=each.reason.key,
@@ -112,7 +112,7 @@ class ExplainedSlowness(DeclaredRows, rows=ExplainedClient):
         return {"source": self.source, "clients": list(self.rows()), "notes": list(self.notes)}
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of the clients; then the figures of each, and what helps against each reason."""
+        """Return a table of the clients; then the figures of each, and the remedies for each reason."""
         notes: list[Block] = [TextBlock(note, "faint") for note in self.notes]
         if not self.clients:
             # Notes of a capture may state what it lacks, or what could not be read.
@@ -131,7 +131,7 @@ class ExplainedSlowness(DeclaredRows, rows=ExplainedClient):
         return TextBlock("\n".join(lines))
 
     def _levers(self) -> list[Block]:
-        """Return what helps, once for each reason, with each different command below it."""
+        """Return the remedy for each reason, with up to three different commands that check it."""
         blocks: list[Block] = []
         for reason in {each.reason.key: each.reason for each in self.clients}.values():
             of_it = [each for each in self.clients if each.reason is reason]
@@ -142,10 +142,9 @@ class ExplainedSlowness(DeclaredRows, rows=ExplainedClient):
 
 
 def mechanism(client: SlowClient) -> str:
-    """Return the command that simulates what limits a client of a listing, with the listing's own figures.
+    """Return the command that simulates a client's limit with a listing's figures; empty if unknown.
 
-    The load is not in a listing: half as much again as the limit is offered, in messages of 1 KB. Empty where nothing
-    is known.
+    A listing does not contain the load: 1.5 times the limit is offered, in messages of 1 KB.
     """
     limit = client.limit
     group = "group[stalled]"
@@ -220,5 +219,5 @@ def slow_subscriber(
 
 
 def _asked(broker: SempBroker) -> Listings:
-    """Ask for the flags and discards of clients, their queues, and their connections with windows."""
+    """Query the flags and discards of clients, their queues, and their connections with windows."""
     return joined(broker.listings("clients"), *optional(broker.connections, broker.client_queues))

@@ -1,4 +1,4 @@
-"""`qsctl wait`: until a queue is there, or an engine, and its figures are as a script needs them."""
+"""`qsctl wait`: wait until a queue or an engine exists and its figures meet conditions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RELATIONS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusCondition:
-    """A figure of a queue's status and what it has to be."""
+    """A condition on a figure of a queue's status."""
 
     text: str
     field: str
@@ -47,7 +47,7 @@ class StatusCondition:
     number: float
 
     def holds(self, row: Mapping[str, Plain]) -> bool:
-        """Return whether a queue's status meets it.
+        """Return whether a queue's status meets the condition.
 
         Raises:
             UsageError: the status has no such number.
@@ -66,7 +66,7 @@ class StatusCondition:
 
 @dataclass(frozen=True)
 class WaitedService(WaitingService):
-    """The service of the queue; `--timeout` is of the whole wait."""
+    """The options of the queue's service; `--timeout` limits the whole wait."""
 
     timeout: Annotated[
         str,
@@ -76,7 +76,7 @@ class WaitedService(WaitingService):
 
 @dataclass(frozen=True)
 class Waited(DeclaredResult):
-    """The condition that was waited for, and the time it took."""
+    """The conditions that were met, and the duration of the wait."""
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
     conditions: Annotated[tuple[str, ...], "what had to be so"]
@@ -84,7 +84,7 @@ class Waited(DeclaredResult):
     values: Annotated[dict[str, float], "the figures of the conditions, by their names"]
 
     def rows(self) -> list[Row]:
-        """One row, with the conditions as one text."""
+        """Return one row, with the conditions as one text."""
         return [{**row_of(Waited, self), "conditions": " and ".join(self.conditions)}]
 
     def blocks(self) -> list[Block]:
@@ -94,7 +94,7 @@ class Waited(DeclaredResult):
 
 
 ENGINE_CONDITIONS: Final = ("recovery_messages", "error_messages", "queue_messages", "oldest_age_s")
-"""Conditions of an engine; the last two are of the queues of a thread, or of all."""
+"""Figures of an engine for conditions; the last two are of the queues of a thread, or of all."""
 
 
 @COMMANDS.command(
@@ -184,7 +184,7 @@ def _wait_for_engine(
     pause_s: float,
     wait_s: float,
 ) -> Waited:
-    """Look at an engine until its figures meet the conditions; a file that is not there yet is waited for."""
+    """Wait until an engine's figures meet the conditions; a file that does not exist yet is waited for."""
     name = thread or str(sources[0])
     while True:
         values: dict[str, float] = {}
@@ -221,7 +221,7 @@ def _engine_row(sources: list[Path], thread: str | None) -> dict[str, float]:
 def _look(
     administration: Administration, queue: str, conditions: tuple[StatusCondition, ...]
 ) -> tuple[str, dict[str, float], str]:
-    """Return the queue's full name, the figures, and what is not yet so."""
+    """Return the queue's full name, its figures, and a description of the unmet conditions (empty if all are met)."""
     from qsctl.cli.administer.get_results import Statuses
     from qsctl.core.admin.resolve import short_name
 

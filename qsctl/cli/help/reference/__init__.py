@@ -1,7 +1,7 @@
-"""The reference: pages of Markdown generated from the program's own tables, when they are read.
+"""The reference: pages of Markdown that are generated from the program's own tables when they are read.
 
-Decides: the list of pages. Each is a module with a function `page()`, imported only when its page is wanted, so that
-none is ever older than the code that it describes.
+Decides the list of pages. Each is a module with a function `page()`, which is imported only to make its page, so that
+the page always matches the code.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from qsctl.sim.brokers.kinds import BrokerKind
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A page that is made: its heading, one sentence of what it lists, and the module here that makes it."""
+    """A generated page: its heading, a sentence about it, and the module of this package that makes its body."""
 
     title: str
     summary: str
     module: str
     of: str = ""
-    """The subject of the page, where the module makes several."""
+    """The argument of the module's `page`, if it makes several pages; else empty."""
 
     def page(self) -> str:
-        """Make it: its heading, the sentence, and the rest from the module."""
+        """Return the page: its heading, its sentence, and the body made by the module."""
         given = (self.of,) if self.of else ()
         body: str = importlib.import_module(f"{__name__}.{self.module}").page(*given)
         return f"# {self.title}\n\n{self.summary}\n\n{body.rstrip()}\n"
@@ -47,7 +47,7 @@ BROKER_PAGES: Final[dict[str, Reference]] = dict(
         _broker(BrokerKind.CELERY, "workers of Celery with Redis"),
     )
 )
-"""Of each preset one."""
+"""Pages of the presets of other brokers, by name."""
 
 REFERENCES: Final[dict[str, Reference]] = {
     "reference-commands": Reference("Commands", "Every command with its arguments, options and examples.", "commands"),

@@ -1,4 +1,4 @@
-"""Every setting of a broker's client profile under each of its names, from the one table of them."""
+"""The page of client profile settings: every setting of a broker under each of its names, from their table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ without a path are read, checked, compared and written, and mean nothing in a si
 
 
 def page() -> str:
-    """Return both tables."""
+    """Return the page's two tables."""
     simulated = table(
         ("broker, below `client-profile`", "SEMP v2", "scenario", "section"), map(_names, filter(_simulated, SETTINGS))
     )

@@ -1,4 +1,4 @@
-"""Every command: its line, what it does, its arguments, options and examples, from the command line itself."""
+"""The page of commands: usage, description, arguments, options and examples of each, from the command line itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EVERY = "`qsctl help COMMAND` shows one of them. Every command has these option
 
 
 def page() -> str:
-    """Return the commands under their headings of `qsctl --help`."""
+    """Return all commands, grouped by their panels in `qsctl --help`."""
     shared = next(each for each in commands()).parameters
     parts = [_EVERY, "\n".join(_bullet(each) for each in shared if each.panel == "Output")]
     panels: dict[str, list[CommandHelp]] = {}
@@ -22,7 +22,7 @@ def page() -> str:
 
 
 def section(command: CommandHelp, *, level: int, with_output: bool = True) -> str:
-    """Return one command under a heading of this level, with or without the options that every command has."""
+    """Return one command under a heading of this level, with or without the options that all commands share."""
     parts = [f"{'#' * level} qsctl {command.name}", paragraphs(command.text), f"```sh\n{command.usage}\n```"]
     arguments = [each for each in command.parameters if each.is_argument]
     options = [each for each in command.parameters if not each.is_argument and each.panel != "Output"]
@@ -37,7 +37,7 @@ def section(command: CommandHelp, *, level: int, with_output: bool = True) -> st
 
 
 def paragraphs(text: str) -> str:
-    """Return a help text with one line a paragraph: help is indented as its source is."""
+    """Return a help text with each paragraph on one line, since help is indented like its source."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 

@@ -1,4 +1,4 @@
-"""The states of messages in an integration engine, from the map that listings are read with."""
+"""The page of message states in an integration engine, from the table that is used to read listings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ others up to 20)."""
 
 
 def page() -> str:
-    """Return a row a state."""
+    """Return a table with one row per state."""
     rows = ((code(str(each.code)), each.name, each.meaning, each.remedy) for each in STATES.values())
     return f"{_HOW}\n\n{table(('state', 'name', 'means', 'what to do'), rows)}"

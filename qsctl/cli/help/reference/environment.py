@@ -1,4 +1,4 @@
-"""Variables of the environment: those of options, from the command line itself, and those that are read elsewhere."""
+"""The page of environment variables: those of options, from the command line itself, and those read elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every table and column of a run folder: the descriptions that its files have, too."""
+"""The page of the event log: every table and column of a run folder, with the descriptions that its files contain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ measures are those of `qsctl sweep`; `MEASURE_half_width` beside `MEASURE` is ha
 
 
 def page() -> str:
-    """Return the tables of the log, those of names, and those of sweeps."""
+    """Return the tables of the log, of names, and of sweeps."""
     # Libraries that these import begin threads, which would be missing in a process that is forked later.
     from qsctl.eventlog.names import DESCRIPTIONS, NAME_TABLES, described_columns
     from qsctl.summary.sweeps.sweep_tables import SWEEP_TABLES

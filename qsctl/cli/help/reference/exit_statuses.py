@@ -17,6 +17,6 @@ held."""
 
 
 def page() -> str:
-    """Return the table, and what goes beyond it."""
+    """Return the table of statuses, then those of `qsctl check`."""
     rows = [(str(int(status)), meaning) for status, meaning in EXIT_STATUS_MEANINGS.items()]
     return f"{table(('status', 'meaning'), rows)}\n\n{_CHECKS}"

@@ -1,4 +1,4 @@
-"""A broker's preset as a page: its settings with default and source, its ways, what is modelled and what is not."""
+"""The page of a broker's preset: its settings with default and source, its modelled and its unmodelled behaviour."""
 
 from __future__ import annotations
 

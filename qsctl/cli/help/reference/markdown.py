@@ -1,4 +1,4 @@
-"""Parts of Markdown made of any text: tables, words as they are typed, sentences as they are."""
+"""Parts of Markdown from arbitrary text: tables, code, and escaped text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def code(text: str) -> str:
-    """Return a text as it is typed; an empty one stays empty."""
+    """Return a text as inline code; an empty text is unchanged."""
     return f"`{text}`" if text else ""
 
 

@@ -1,4 +1,4 @@
-"""Every metric of a service: what its endpoint answers, with names, kinds and labels as a scrape has them."""
+"""The page of metrics: every metric of a service's endpoint, with names, kinds and labels as in a scrape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ the output are (`qsctl help reference-output`); further metrics, labels' values 
 
 
 def page() -> str:
-    """Return the metrics, then the events that one of them counts."""
+    """Return the table of metrics, then the events that one of them counts."""
     rows = [
         (code(name), kind, ", ".join(code(label) for label in labels.split(", ") if label), text_in_markdown(meaning))
         for name, kind, labels, meaning in documented()

@@ -1,4 +1,4 @@
-"""The fields of each command's output, from its result, and what is promised of them."""
+"""The page of output fields: those of each command's result, and which of them are stable."""
 
 from __future__ import annotations
 

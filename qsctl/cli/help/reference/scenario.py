@@ -1,4 +1,4 @@
-"""Every element and attribute of a scenario, from its schema, which tests hold against the reader."""
+"""The page of scenarios: every element and attribute, from the schema, which tests compare with the reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ them, as in `profile/queue[D-1]/max-depth=4000`. `qsctl simulate --list` shows t
 
 
 def page() -> str:
-    """Return a section for each element, from the outermost one on, then one for each kind of value."""
+    """Return a section for each element, the outermost first, then one for each kind of value."""
     schema = etree.parse(str(shipped("schemas/qsctl_simulation.xsd"))).getroot()
     types: dict[str, Any] = {
         str(each.get("name")): each for each in schema.iterchildren(f"{_XS}complexType", f"{_XS}simpleType")
@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _sections(element: Any, types: dict[str, Any], seen: set[str]) -> Iterator[str]:
-    """Yield the section of an element, then those of its children; a type that is listed already is not repeated."""
+    """Yield the section of an element, then those of its children; a type that was listed before is not repeated."""
     described = types.get(element.get("type"), element.find(f"{_XS}complexType"))
     name = element.get("type") or element.get("name")
     if described is None or described.tag != f"{_XS}complexType" or name in seen:
@@ -71,7 +71,7 @@ def _documented(node: Any) -> str:
 
 
 def _kind(simple: Any) -> str:
-    """Return what a kind of value may be: its words, its range, or what its documentation has."""
+    """Return the allowed values of a simple type: its words, its range, or its documentation."""
     if simple is None:
         return ""
     words = [

@@ -1,4 +1,4 @@
-"""Every setting of a service: from the tables that the readers, writers and options of `create-queue` use."""
+"""The page of a service's settings, from the tables that the readers, writers and options of `create-queue` use."""
 
 from __future__ import annotations
 
