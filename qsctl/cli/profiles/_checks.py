@@ -1,4 +1,4 @@
-"""`qsctl client-profile lint|diff|size`: what a profile does that may not be meant, how two differ, what fits."""
+"""`qsctl client-profile lint|diff|size`: doubtful settings of a profile, differences of two, and the sizing of one."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def lint(
 
 
 def _path(round_trip: str, rate: str) -> tuple[Nanoseconds, int]:
-    """Return the round trip and the bit rate of a client's connection; 0 where they are not known."""
+    """Return the round trip and the bit rate of a client's connection; 0 for one that is not given."""
     from qsctl.instant import INFINITE_NS, parse_duration
     from qsctl.sim.scenario.forms.values import BIT_RATE
 
@@ -245,7 +245,7 @@ def size(
 
 
 def _check(scenario: Path | None) -> str:
-    """Return the command that finds the least burst by simulation, with a depth that admits nothing beyond it."""
+    """Return the command that finds, by simulation, the smallest `min-msg-burst` with which no message waits."""
     file = shlex.quote(str(scenario)) if scenario is not None else "SCENARIO"
     line = f"qsctl size {file} --target 'waiting_messages(G-1)=0' --vary 'min-msg-burst(G-1)' "
     line += "--set 'profile[sized]/queue[G-1]/max-depth=2'"

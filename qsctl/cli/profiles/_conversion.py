@@ -1,4 +1,4 @@
-"""`qsctl client-profile import|export`: client profiles from one format into another."""
+"""`qsctl client-profile import|export`: convert client profiles from one format to another."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def import_profiles(
 
 
 def _imported(place: Path, form: Format | None) -> Sequence[ReadProfile]:
-    """Return all profiles of FILE, or the one of FILE#NAME."""
+    """Return all profiles of FILE, or the one that FILE#NAME names."""
     path, name = file_and_name(str(place))
     if name is None:
         file = open_file(path, form)
@@ -126,10 +126,10 @@ def export(
 
 
 class _Others:
-    """The profiles of the file to compare with.
+    """The profiles of the file of `--against`.
 
     Args:
-        place: FILE[#NAME]; None: there is nothing to compare with.
+        place: FILE[#NAME]; None without `--against`.
     """
 
     def __init__(self, place: Path | None) -> None:
@@ -140,7 +140,7 @@ class _Others:
             self._file = open_file(path, None)
 
     def of(self, read: ReadProfile) -> ClientProfile | None:
-        """Return what a profile is compared with: the named one, the only one, or the one of its name."""
+        """Return the profile to compare with: the named one, the only one, or the one of the same name."""
         from qsctl.profiles.formats.file import choose
 
         if self._file is None:

@@ -1,4 +1,4 @@
-"""`qsctl client-profile plan|apply`: the client profiles of a broker made equal to those of a file."""
+"""`qsctl client-profile plan|apply`: make the client profiles of a broker equal to those of a file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ COMMANDS: Final = Commands()
 
 @dataclass(frozen=True)
 class PlannedProfiles(Result):
-    """A plan that makes the broker's profiles equal to the file's, and how much of it was done."""
+    """A plan that makes the broker's profiles equal to the file's, or its outcome."""
 
     broker: str
     file: str
     changes: tuple[ProfileChange, ...]
     done: int | None = None
-    """Profiles created or changed; None: it was only planned."""
+    """Number of profiles created or changed; None if it was only planned."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "message_vpn": "message VPN of the profile",
@@ -55,11 +55,11 @@ class PlannedProfiles(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Return 1 where a plan has something to do."""
+        """Return NO for a plan with changes, else DONE."""
         return ExitStatus.NO if self.done is None and self.changes else ExitStatus.DONE
 
     def rows(self) -> Sequence[Row]:
-        """Return one row a setting."""
+        """Return one row per setting."""
         from qsctl.profiles.ranges import BY_FIELD
 
         found: list[Row] = []
@@ -83,11 +83,11 @@ class PlannedProfiles(Result):
         return found
 
     def document(self) -> Plain:
-        """Return the rows, with broker and file, and how much is done."""
+        """Return the rows, with the broker, the file, and the number of changed profiles."""
         return {"broker": self.broker, "file": self.file, "changes": list(self.rows()), "done": self.done}
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of what differs, and a line."""
+        """Return a table of the differences, and a sentence."""
         if not self.changes:
             return [TextBlock(f"{self.broker} is as {self.file} has it.", "good")]
         rows: list[Row] = []
@@ -115,7 +115,7 @@ class PlannedProfiles(Result):
 
 @dataclass(frozen=True)
 class WantedProfiles(OptionGroup):
-    """The profiles of a file that are wanted on the broker, and the settings that count."""
+    """The options that select the desired profiles of a file, and the settings to compare."""
 
     name: NameOption = None
     message_vpn: VpnOption = None
@@ -130,12 +130,12 @@ class WantedProfiles(OptionGroup):
     ] = False
 
     def of(self, place: Path) -> list[ReadProfile]:
-        """Read the file; return the profiles that are meant, in the message VPN that they are for.
+        """Return the selected profiles of a file, with the message VPN that they are meant for.
 
         Raises:
-            NotFound: the file has none of that name.
-            ProfileError: a value of them cannot be read, or is elsewhere.
-            UsageError: a name of them is elsewhere.
+            NotFound: the file has no profile of that name.
+            ProfileError: a value of them cannot be read.
+            UsageError: the file does not have a name's value, or names would be equal in the target message VPN.
         """
         path, own = file_and_name(str(place))
         file = open_file(path, None)
@@ -232,7 +232,7 @@ def _wanted(file: Path, wanted: WantedProfiles, broker: BrokerAddress) -> list[R
 def _planned(
     broker: SempBroker, file: Path, profiles: Sequence[ReadProfile], *, every_setting: bool
 ) -> PlannedProfiles:
-    """Compare with the broker's profiles of the message VPNs that are concerned."""
+    """Compare the profiles with those in the same message VPNs of the broker."""
     from qsctl.profiles.plan import profile_changes
 
     there: list[ReadProfile] = []
@@ -243,11 +243,11 @@ def _planned(
 
 
 def _ask(planned: PlannedProfiles) -> None:
-    """Show what would be done and ask.
+    """Show a plan and ask for confirmation on a terminal.
 
     Raises:
         Declined: the answer is no.
-        Refused: there is no one to ask.
+        Refused: there is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(
@@ -264,7 +264,7 @@ def _ask(planned: PlannedProfiles) -> None:
 
 
 def _carry_out(broker: SempBroker, changes: Sequence[ProfileChange]) -> None:
-    """Create and change the profiles.
+    """Create and change the broker's profiles.
 
     Raises:
         PartlyDone: the broker refused a change after others were done.

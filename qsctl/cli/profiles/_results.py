@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def shown_value(value: Value) -> Plain:
-    """Return a value as a person reads it: a threshold as its two levels, None as an empty cell."""
+    """Return a value for display: a threshold as its two levels, None as an empty cell."""
     from qsctl.profiles.client_profile import Threshold
 
     if isinstance(value, Threshold):
@@ -35,7 +35,7 @@ def _cell(value: Value) -> Plain:
 
 @dataclass(frozen=True)
 class ShownProfile(Result):
-    """One profile, setting by setting."""
+    """One profile, with a row for each setting."""
 
     profile: ClientProfile
     stated: frozenset[str]
@@ -43,7 +43,7 @@ class ShownProfile(Result):
     format: str
     changed_only: bool
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Fields whose value the file does not have, with the text in its place."""
+    """The texts of settings whose value in the file is not known, by field."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "setting": "the setting, as `set` and `reset` name it",
@@ -92,7 +92,7 @@ class ShownProfile(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0, or 3 where a value of the file is not known."""
+        """Return DONE, or PARTLY_DONE if a value of the file is not known."""
         return ExitStatus.PARTLY_DONE if self.unknown.keys() - {"name", "message_vpn"} else ExitStatus.DONE
 
     def xml(self) -> str:
@@ -102,7 +102,7 @@ class ShownProfile(Result):
         return write_profiles([every_field(self.profile)], Format.XML)
 
     def blocks(self) -> Sequence[Block]:
-        """Return the name, then the settings with what the default is where it differs."""
+        """Return the name, then the settings, each with its default if it differs."""
         from qsctl.profiles.ranges import SETTINGS, value_of
 
         rows: list[Row] = []
@@ -130,7 +130,7 @@ class ShownProfile(Result):
 
 @dataclass(frozen=True)
 class ProfileText(DeclaredResult):
-    """Profiles as a format writes them."""
+    """Profiles in the text of a format."""
 
     text: Annotated[str, "what was written"]
     file: Annotated[str, "the file written; empty for standard output"]
@@ -141,17 +141,17 @@ class ProfileText(DeclaredResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0, or 3 where a value of the file is not known."""
+        """Return DONE, or PARTLY_DONE if a value of the file is not known."""
         return ExitStatus.PARTLY_DONE if set(self.unknown) - {"name", "message_vpn"} else ExitStatus.DONE
 
     def xml(self) -> str:
-        """Return the text itself, where its format is XML."""
+        """Return the text, if its format is XML."""
         if self.format in {"xml", "semp-v1"}:
             return self.text
         return super().xml()
 
     def blocks(self) -> Sequence[Block]:
-        """Return the text, or where it is."""
+        """Return the text, or the path that it was written to."""
         if not self.file:
             return [TextBlock(self.text.rstrip("\n"))]
         names = ", ".join(self.profiles[:10]) + (" …" if len(self.profiles) > 10 else "")
@@ -160,7 +160,7 @@ class ProfileText(DeclaredResult):
 
 @dataclass(frozen=True)
 class ProfileSettingRow:
-    """A row: a setting in which two profiles differ, as `DifferentSetting` has it."""
+    """A row: a setting in which two profiles differ; its values are those of a `DifferentSetting`."""
 
     field: Annotated[str, "the setting", Heading("Setting")]
     first: Annotated[
@@ -179,9 +179,9 @@ class ProfileDifference(DeclaredRows, rows=ProfileSettingRow, items="differences
     second: str
     differences: tuple[DifferentSetting, ...]
     not_compared: tuple[str, ...] = ()
-    """Fields that may differ, and that one of the files does not hold or know."""
+    """Fields that one of the files lacks or whose value is not known, so that they may differ."""
     unknown: tuple[str, ...] = ()
-    """Those of them whose value a file states as something that is not known."""
+    """Those of them that a file has with a value that is not known."""
 
     document_help: ClassVar[Mapping[str, str]] = {
         "not_compared": "-o json and yaml: settings that may differ, and that one of the files does not hold or know",
@@ -189,13 +189,13 @@ class ProfileDifference(DeclaredRows, rows=ProfileSettingRow, items="differences
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0 where they are the same, 1 where they differ, 3 where values that are not known may differ."""
+        """Return DONE for equal profiles, NO for different ones, PARTLY_DONE if only unknown values may differ."""
         if self.differences:
             return ExitStatus.NO
         return ExitStatus.PARTLY_DONE if self.unknown else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """Return whether they are the same, and what differs."""
+        """Return whether the profiles are equal, and the differences."""
         return {
             "same": not self.differences,
             **fields_of(self, "first", "second", "differences"),
@@ -203,7 +203,7 @@ class ProfileDifference(DeclaredRows, rows=ProfileSettingRow, items="differences
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table, or a line."""
+        """Return a table of the differences, or a sentence."""
         names = ", ".join(self.not_compared)
         rest = (
             [TextBlock(f"Not compared, as one of the files does not hold or know it: {names}.", "faint")]
@@ -224,7 +224,7 @@ class LintedProfile(Result):
     profile: str
     findings: tuple[LintFinding, ...]
     unread: tuple[str, ...] = ()
-    """The parts of the file that cannot be read."""
+    """The parts of the file that could not be read."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "rule": "the rule's name",
@@ -239,7 +239,7 @@ class LintedProfile(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """1 where there is a warning, or a value that cannot be read."""
+        """Return NO if there is a warning or an unreadable value, else DONE."""
         is_warned = self.unread or any(each.weight == "warning" for each in self.findings)
         return ExitStatus.NO if is_warned else ExitStatus.DONE
 
@@ -252,7 +252,7 @@ class LintedProfile(Result):
         return {**fields_of(self, "profile", "findings"), "unread": list(self.unread)}
 
     def blocks(self) -> Sequence[Block]:
-        """Each finding as a compiler prints it, then a line that sums up."""
+        """Return each finding in a compiler's format, then a summary line."""
         blocks: list[Block] = []
         for each in self.findings:
             lines = [f"{each.weight}: {each.setting}: {each.message} [{each.rule}]", f"  {each.numbers}"]
@@ -272,7 +272,7 @@ def _figure(value: float) -> str:
 
 @dataclass(frozen=True)
 class SizedQuantity:
-    """A row: a line of the arithmetic, as `SizingLine` has it."""
+    """A row: a line of the calculation; its values are those of a `SizingLine`."""
 
     quantity: Annotated[str, "what is computed", Heading("Quantity")]
     formula: Annotated[str, "how", Heading("Formula")]
@@ -283,7 +283,7 @@ class SizedQuantity:
 
 @dataclass(frozen=True)
 class SizedProfile(DeclaredRows, rows=SizedQuantity):
-    """The arithmetic of a profile under a load."""
+    """The sizing of a profile for a load, as a calculation."""
 
     profile: str
     sizing: ClientSizing
@@ -300,11 +300,11 @@ class SizedProfile(DeclaredRows, rows=SizedQuantity):
     }
 
     def items(self) -> Sequence[SizingLine]:
-        """Return the lines."""
+        """Return the lines of the calculation."""
         return self.sizing.lines
 
     def document(self) -> Plain:
-        """Return the lines, what limits and what to do."""
+        """Return the lines, the limiting setting, and the remedies."""
         return {
             "profile": self.profile,
             **fields_of(self.sizing, "lines", "limit", "is_enough"),
@@ -313,7 +313,7 @@ class SizedProfile(DeclaredRows, rows=SizedQuantity):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return the verdict, the arithmetic, and how to check it."""
+        """Return the verdict, the calculation, and the command that checks it."""
         verdict = f"{self.profile}: {self.sizing.limit} limits guaranteed delivery."
         if self.sizing.is_enough:
             verdict += " G-1 admits all that the flows want."

@@ -1,4 +1,4 @@
-"""`qsctl client-profile …`: a broker's client profiles in files of any format; show, set and reset here."""
+"""`qsctl client-profile …`: show, set and reset settings of a broker's client profiles, in files of any format."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _value(setting: ProfileSetting, spelled: str, text: str) -> Value:
 
 
 def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output: OutputFile) -> ProfileText:
-    """Return the file's profiles with one of them changed; what a profile left to its default stays so."""
+    """Return a file's profiles after changing one of them; settings that the file omits stay omitted."""
     from qsctl.profiles.formats.file import lost_fields, write_profiles
 
     read, chosen = which.open(file)
@@ -157,7 +157,7 @@ def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output
 
 
 def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, changes: dict[str, Value]) -> None:
-    """Refuse to set a value that the file's format cannot hold: the whole change would be lost."""
+    """Refuse to set a value that the file's format cannot hold, since the change would be lost."""
     from qsctl.profiles.formats.file import lost_fields
 
     lost = [field for field in lost_fields([profile], read.format) if field in changes]

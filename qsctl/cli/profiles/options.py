@@ -1,4 +1,4 @@
-"""Options of the commands on client profiles, and what they read: one profile of a file, a selection of settings."""
+"""Options of the commands on client profiles that select a file, one of its profiles, and the output file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ForceOption = Annotated[
 
 
 def open_file(path: Path, form: Format | None) -> ProfileFile:
-    """Read a file of client profiles; what was left out, and what could not be read, is noted on standard error.
+    """Read a file of client profiles, and note its omitted parts and unreadable values on standard error.
 
     Raises:
         ProfileError: no profile can be read; with every problem.
@@ -63,11 +63,11 @@ def open_file(path: Path, form: Format | None) -> ProfileFile:
 
 
 def noted(file: ProfileFile, chosen: ReadProfile | None = None) -> ProfileFile:
-    """Return what was read, with what was left out, and what could not be read, noted on standard error.
+    """Note the problems of a file on standard error, and return the file.
 
     Args:
-        file: what was read.
-        chosen: the profile that is used; None: all of them. What concerns another one is not noted.
+        file: the profiles that were read.
+        chosen: the profile that is used, for its problems alone; None for those of all.
     """
     errors, others = (
         [each for each in problems if chosen is None or file.concerns(each, [chosen])]
@@ -82,25 +82,25 @@ def noted(file: ProfileFile, chosen: ReadProfile | None = None) -> ProfileFile:
 
 
 _NOTED: Final = 10
-"""Of each kind; more are counted."""
+"""Largest number of notes of each kind; further ones are only counted."""
 
 
 def file_and_name(place: str) -> tuple[Path, str | None]:
-    """Return the file and the profile of FILE[#NAME]; a file with # in its own name is one."""
+    """Return the file and the profile's name of FILE[#NAME]; an existing file's name may contain a #."""
     path, _, name = place.rpartition("#")
     return (Path(path), name or None) if path and not Path(place).exists() else (Path(place), None)
 
 
 @dataclass(frozen=True)
 class ProfileChoice(OptionGroup):
-    """The profile that is meant, of a file in any format."""
+    """The options that select a profile of a file in any format."""
 
     name: NameOption = None
     message_vpn: VpnOption = None
     form: FromOption = None
 
     def open(self, path: Path) -> tuple[ProfileFile, ReadProfile]:
-        """Read the file and the one profile; see `open_file` and `choose`."""
+        """Read the file and select the profile; raises as `open_file` and `choose`."""
         from qsctl.profiles.formats.file import choose, read_profiles
 
         path, own = file_and_name(str(path))
@@ -109,7 +109,7 @@ class ProfileChoice(OptionGroup):
         return noted(file, chosen), chosen
 
     def open_either(self, path: Path | None, broker: BrokerAddress) -> tuple[ProfileFile, ReadProfile]:
-        """Read the file, or ask the broker, and return the one profile.
+        """Read the file, or query the broker, and select the profile.
 
         Raises:
             UsageError: neither is named, or both are.
@@ -126,28 +126,28 @@ class ProfileChoice(OptionGroup):
 
 
 def profiles_of(broker: BrokerAddress, message_vpn: str | None) -> ProfileFile:
-    """Ask a broker for its client profiles; what was left out is noted on standard error."""
+    """Query the client profiles of a broker, and note omitted parts on standard error."""
     with broker.opened(message_vpn) as opened:
         return noted(opened.profiles())
 
 
 @dataclass(frozen=True)
 class OutputFile(OptionGroup):
-    """The file that profiles are written to."""
+    """The options of the file that profiles are written to."""
 
     out: OutOption = None
     force: ForceOption = False
 
     def write(self, text: str) -> str:
-        """Write it there; see `written`."""
+        """Write a text to the file or to standard output; return the file's name. Raises as `written`."""
         return written(text, self.out, force=self.force)
 
 
 def setting_named(name: str) -> ProfileSetting:
-    """Return the setting of a name in any format's spelling.
+    """Return the setting of a name in the spelling of any format.
 
     Raises:
-        UsageError: there is none, with what was probably meant.
+        UsageError: there is none; the remedy has similar names.
     """
     from qsctl.profiles.names import find_setting, suggestion
     from qsctl.profiles.ranges import BY_FIELD, BY_SEMP_V2, SETTINGS
@@ -163,6 +163,6 @@ def setting_named(name: str) -> ProfileSetting:
 
 
 def note_lost(lost: Sequence[str], form: Format) -> None:
-    """Note on standard error which values a format cannot hold."""
+    """Note on standard error the values that a format cannot hold."""
     if lost:
         note(f"{form} cannot hold {', '.join(lost)}: left out")

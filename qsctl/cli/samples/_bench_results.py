@@ -14,7 +14,7 @@ LATENCIES: Final = ("p50_us", "p90_us", "p99_us", "p99.9_us", "p99.99_us", "max_
 
 @dataclass(frozen=True)
 class Benchmark(Result):
-    """A load on a queue, and what it took."""
+    """The load on a queue, and the measured rates and latencies."""
 
     load: Mapping[str, Plain]
     counts: Mapping[str, int]
@@ -39,18 +39,18 @@ class Benchmark(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """NO where a wanted figure was not reached."""
+        """Return NO if a required rate or latency was not reached, else DONE."""
         return ExitStatus.NO if self.failures else ExitStatus.DONE
 
     def rows(self) -> list[Row]:
-        """One row, flat."""
+        """Return one flat row."""
         row: dict[str, Plain] = {**self.load, **self.counts, **self.rates}
         for name, latencies in (("to_acknowledgment", self.to_acknowledgment), ("to_consumer", self.to_consumer)):
             row |= {f"{name}_{each}": value for each, value in latencies.items()}
         return [{**row, "failures": "; ".join(self.failures), "run_folder": self.run_folder}]
 
     def blocks(self) -> list[Block]:
-        """Return the load, the rates, the latencies."""
+        """Return the load, the rates, and the latencies."""
         load, counts, rates = self.load, self.counts, self.rates
         wanted = f"{load['per_second']:g}/s" if load["per_second"] else "as fast as possible"
         blocks: list[Block] = [

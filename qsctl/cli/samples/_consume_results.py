@@ -1,4 +1,4 @@
-"""The results of `qsctl consume`: samples, and the answer to each once it is printed."""
+"""The results of `qsctl consume`: samples, each with the answer that the consumer gives once it is printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerAnswer(StrEnum):
-    """The answer of the consumer."""
+    """A consumer's answer to a delivery."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -45,7 +45,7 @@ class ConsumedRow:
 
 @dataclass(frozen=True)
 class Consumed(DeclaredRows, PartialResult, rows=ConsumedRow):
-    """Samples in the order in which they came: all, or the next of them."""
+    """Received samples in order: all of them, or one part of them."""
 
     deliveries: Sequence[Delivery]
     acknowledgment: ConsumerAnswer
@@ -54,20 +54,20 @@ class Consumed(DeclaredRows, PartialResult, rows=ConsumedRow):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """NO when there was no sample."""
+        """Return NO if there was no sample, else DONE."""
         return ExitStatus.DONE if self.deliveries else ExitStatus.NO
 
     @property
     def is_last(self) -> bool:
-        """Return whether as many samples were received as were wanted."""
+        """Return whether the requested number of samples was received."""
         return self.is_complete
 
     def items(self) -> Sequence[ConsumedRow]:
-        """Return the samples; their contents are read once."""
+        """Return the samples; their contents are converted once."""
         return self._items
 
     def table(self) -> TableBlock:
-        """One line a sample, long contents cut."""
+        """Return a table with one line per sample; long contents are cut."""
         lines = [self._item(each) for each in self.deliveries]
         for line in lines:
             line.payload = shown(line.payload, line.payload_encoding)

@@ -15,7 +15,7 @@ from qsctl.cli.samples.json_form import check_text_fits, payload_of_json, read_t
 from qsctl.errors import InvalidInput, UsageError
 
 MAX_SAMPLE_BYTES: Final = 64 * 1024 * 1024
-"""The largest sample: far above what a queue should carry, far below what would fill the memory."""
+"""The largest sample: larger than a queue should carry, and small enough not to fill the memory."""
 
 CHUNK_BYTES: Final = 1024 * 1024
 EMPTY_REMEDY: Final = "--text '' is an empty sample."
@@ -23,7 +23,7 @@ EMPTY_REMEDY: Final = "--text '' is an empty sample."
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content that the command line names."""
+    """The options of `qsctl produce` that give the samples' content."""
 
     texts: tuple[str, ...]
     documents: tuple[str, ...]
@@ -33,10 +33,10 @@ class Content:
     count: int
 
     def check(self) -> None:
-        """Refuse what does not go together, before the service is opened.
+        """Check the combination of options before the service is opened.
 
         Raises:
-            UsageError: two kinds of content, or an option that means nothing with the content.
+            UsageError: two kinds of content, or an option that does not apply to the content.
         """
         given = [
             option
@@ -58,12 +58,12 @@ class Content:
 
 
 def payloads(content: Content, type_name: str) -> Iterator[bytes | None]:
-    """Yield the payload of each sample to write, in order; None: more is to come, write what there is.
+    """Yield the payload of each sample in order; None if reading on would block, so that a batch should be written.
 
     Raises:
-        NotFound: the file is not there.
+        NotFound: the file does not exist.
         InvalidInput: it cannot be read or is empty, a sample is too large, or a JSON document does not fit the type.
-        UsageError: texts for a queue whose type is another.
+        UsageError: texts for a queue with another type.
     """
     if content.texts:
         check_text_fits(type_name)
@@ -105,7 +105,7 @@ def _whole(stream: IO[bytes], source: str) -> Iterator[bytes]:
 
 
 def _lines(stream: IO[bytes], source: str) -> Iterator[bytes | None]:
-    """Yield the lines, and None whenever what is to come is not there yet."""
+    """Yield the lines of a stream, and None whenever reading on would block."""
     number, rest = 0, b""
     while True:
         with reading(source):
@@ -124,7 +124,7 @@ def _lines(stream: IO[bytes], source: str) -> Iterator[bytes | None]:
 
 
 def _is_file(stream: IO[bytes]) -> bool:
-    """Return whether it has a descriptor of its own, whose chunks come as they are written."""
+    """Return whether a stream has a file descriptor, from which available data can be read without blocking."""
     try:
         stream.fileno()
     except OSError:
@@ -133,7 +133,7 @@ def _is_file(stream: IO[bytes]) -> bool:
 
 
 def _has_more(stream: IO[bytes]) -> bool:
-    """Return whether reading on would not wait."""
+    """Return whether reading on would not block."""
     return not _is_file(stream) or bool(select.select([stream], [], [], 0)[0])
 
 

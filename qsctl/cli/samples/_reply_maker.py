@@ -1,4 +1,4 @@
-"""The reply of `qsctl reply`: a text, or the output of a command."""
+"""The content of replies of `qsctl reply`: a text, or the output of a command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from qsctl.cli.samples._request_queue import printable
 from qsctl.errors import InvalidInput, NotFound, UsageError
 
 ReplyMaker: TypeAlias = Callable[[bytes], bytes | None]
-"""A request's content in, the reply's out; None: there is no reply, the request is to be rejected."""
+"""A function from a request's content to the reply's; None rejects the request."""
 
 
 def reply_maker(text: str | None, command_line: str | None) -> ReplyMaker:
-    """Return what makes replies from the options --text and --exec.
+    """Return the function that makes replies, from the options --text and --exec.
 
     Raises:
-        UsageError: neither or both are given, or the command is not quoted as a shell would have it.
+        UsageError: neither or both are given, or the command's quoting is not valid.
     """
     if (text is None) == (command_line is None):
         raise UsageError("a reply is made by --text or by --exec", remedy="Give one of them.")
@@ -36,7 +36,7 @@ def reply_maker(text: str | None, command_line: str | None) -> ReplyMaker:
 
 
 def _output(words: list[str], content: bytes) -> bytes | None:
-    """Return what the command prints; None where it fails.
+    """Run a command with a request on standard input and return its output; None if it fails.
 
     Raises:
         NotFound, InvalidInput: it cannot be run.

@@ -1,4 +1,4 @@
-"""Options that `request` and `reply` share: the queue's name, the place, the content."""
+"""Inputs that `request` and `reply` share: the queue's name, its domain, the content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RequestQueuePlace(NamedTuple):
-    """The place where a request queue is reached."""
+    """The topic, subscriber and DDS domain of a request queue."""
 
     topic: str
     subscriber: str
@@ -25,12 +25,12 @@ class RequestQueuePlace(NamedTuple):
 
 
 def request_queue(queue: str, service: str, wait_s: float) -> RequestQueuePlace:
-    """Return the queue that a name means, as in other commands: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S`, an identifier.
+    """Return the queue of a name, in the forms of other commands: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S`, an identifier.
 
-    `TOPIC@S` is enough by itself. For the other forms the services of this domain are queried.
+    `TOPIC@S` is sufficient by itself. For the other forms the services of the domain are queried.
 
     Raises:
-        UsageError: the place is not on DDS, or several queues fit.
+        UsageError: the location is not on DDS, or several queues match.
         NoAnswer: no service answers in time.
         NotFound: no service has such a queue.
     """
@@ -78,7 +78,7 @@ def request_content(text: str | None, file: Path | None) -> bytes:
 
 
 def printable(octets: bytes) -> str:
-    """Text where it is text, else hexadecimal."""
+    """Return octets as text if they are UTF-8, else in hexadecimal."""
     try:
         return octets.decode()
     except UnicodeDecodeError:

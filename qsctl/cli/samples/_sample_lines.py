@@ -1,6 +1,6 @@
-"""A sample as a line of an exported file: JSON with everything that an import needs to make the same sample again.
+"""A sample as a line of an exported file: JSON with all fields that an import needs to recreate the sample.
 
-Decides: the fields and their spelling. They are those of `qsctl get messages -o jsonl`, with what only an import needs.
+Decides the fields and their spelling: those of `qsctl get messages -o jsonl`, and further ones for an import.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SampleLine(msgspec.Struct, frozen=True):
-    """One line; only `payload` has to be there."""
+    """One line of a file of samples; only `payload` is mandatory."""
 
     payload: msgspec.Raw
     payload_encoding: str = TEXT
@@ -67,7 +67,7 @@ _REASONS: Final = ("", *DeadLetterReason.__members__)
 
 
 def line_of(sample: MessageData, reader: ContentReader) -> dict[str, object]:
-    """Return a sample as the fields of a line, in the order of `qsctl peek --format-help`."""
+    """Return the fields of a sample's line, in the order of `qsctl peek --format-help`."""
     payload, encoding = reader.for_origin(sample.dead_letter_from).read(sample.payload or b"")
     return {
         "queue_name": sample.queue_name,
@@ -95,13 +95,13 @@ def line_of(sample: MessageData, reader: ContentReader) -> dict[str, object]:
 def sample_of_line(
     text: bytes, place: str, unnamed: SampleIdentity, types: TypeLibrary | None, type_name: str
 ) -> InsertedSample:
-    """Read a line.
+    """Parse a line as a sample.
 
     Args:
         text: the line.
         place: the file and the line's number, for errors.
         unnamed: the identity of a sample whose line has none.
-        types: definitions, for contents in JSON.
+        types: definitions for contents in JSON.
         type_name: the type of the queue that the sample is for.
 
     Raises:
@@ -126,7 +126,7 @@ def sample_of_line(
 
 
 def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: SampleIdentity) -> InsertedSample:
-    """Check the fields of a line, or of a row with the same fields; see `sample_of_line`."""
+    """Return the sample of a line or a row, after checking its fields; raises as `sample_of_line`."""
     if not 0 <= line.flags <= _FLAGS_MAX:
         raise InvalidInput(f"{place}: flags is {line.flags}", remedy=f"Allowed: 0 to {_FLAGS_MAX}.")
     if line.dead_letter_reason not in _REASONS:

@@ -1,4 +1,4 @@
-"""`qsctl bench`: a load on a queue, with rates and latencies as a benchmark reads them."""
+"""`qsctl bench`: measure rates and latencies of a queue under load."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 FINISH_S: Final = 60.0
-"""So long a recorder may write on; then the folder is finished later."""
+"""Longest wait for a recorder to finish its folder, in seconds; after that it finishes later."""
 
 SIZE_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class LoadOptions(OptionGroup):
-    """The samples to write and consume."""
+    """The options of the load: the samples to write and consume."""
 
     producers: Annotated[int, typer.Option(min=1, max=64, help="Number of producers; over DDS a process each.")] = 1
     consumers: Annotated[int, typer.Option(min=1, max=64, help="Number of consumers; over DDS a process each.")] = 1
@@ -55,10 +55,10 @@ class LoadOptions(OptionGroup):
     )
 
     def load(self) -> BenchLoad:
-        """Return the load of the benchmark.
+        """Return the load that the options describe.
 
         Raises:
-            UsageError: a time is not a duration, or there is none to measure.
+            UsageError: a time is not a duration, or no time is left to measure.
         """
         from qsctl.client.bench.load import BenchLoad
 
@@ -163,10 +163,10 @@ def bench(
 
 
 def _queue(administration: Administration, named: str, *, persistent: bool) -> tuple[ResourceIdentifier, bool]:
-    """Return the queue to use, and whether it was made for this.
+    """Return the queue to use, and whether it was created for the benchmark.
 
     Raises:
-        UsageError: the queue that was named holds samples, or options are for one that is created.
+        UsageError: the named queue holds samples, or has options that only a created queue can have.
     """
     from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
     from qsctl.resource import ResourceKind
@@ -218,7 +218,7 @@ def _measured(
 
 @contextmanager
 def _recorded(administration: Administration, folder: Path | None) -> Iterator[None]:
-    """Have the service record what is done in the block."""
+    """Let the service record into a folder during the block; do nothing if it is None."""
     if folder is None:
         yield
         return

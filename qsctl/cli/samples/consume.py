@@ -21,7 +21,7 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 @dataclass(frozen=True)
 class ConsumedService(WaitingService):
-    """The service to consume from; `--timeout` is of the first sample."""
+    """The options of the service to consume from; `--timeout` limits the wait for the first sample."""
 
     timeout: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""`qsctl export`: the samples of a queue into a file, which stays as it is."""
+"""`qsctl export`: copy the samples of a queue to a file; the queue is unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FormatOption = Annotated[
 
 @dataclass(frozen=True)
 class Exported(DeclaredResult):
-    """A file with samples."""
+    """A file with exported samples."""
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
     file: Annotated[str, "the file that was written"]
@@ -117,7 +117,7 @@ def export(
 def _parts(
     administration: Administration, queue: ResourceIdentifier, selector: str, limit: int
 ) -> Iterator[list[MessageData]]:
-    """Yield the samples of a queue, each once: replicas have the same ones."""
+    """Yield the samples of a queue in parts, each sample once, although every replica lists it."""
     after_position, exported_count, incarnation = 0, 0, NIL_INCARNATION
     while not limit or exported_count < limit:
         wanted = min(PART_COUNT, limit - exported_count) if limit else PART_COUNT

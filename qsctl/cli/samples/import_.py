@@ -1,4 +1,4 @@
-"""`qsctl import`: the samples of a file into a queue."""
+"""`qsctl import`: enqueue the samples of a file in a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples as JSON: text as it is, other types through their XML definition and CDR [QS 3.3.1]."""
+"""Samples as JSON: text unchanged, other types by their XML definition and CDR [QS 3.3.1]."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from qsctl.resource import ResourceIdentifier
 
 UNTYPED: Final = frozenset({"", "DDS::String", "DDS::Octets"})
-"""Types whose samples are kept as the text or the octets that were given."""
+"""Types whose samples are stored as the given text or octets."""
 
 
 def check_text_fits(type_name: str) -> None:
-    """Refuse a text as a sample of a type that is neither text nor octets: no consumer could read it.
+    """Refuse a text as a sample of a type that is neither text nor octets, since no consumer could read it.
 
     Raises:
-        UsageError: names the type and what to give instead.
+        UsageError: names the type and the alternatives.
     """
     if type_name not in UNTYPED:
         raise UsageError(
@@ -34,14 +34,14 @@ def check_text_fits(type_name: str) -> None:
 
 
 def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) -> bytes:
-    """Return a JSON document as a payload.
+    """Return the payload of a JSON document.
 
-    Without type definitions, in a queue of text or octets: a JSON string is its text, anything else stays JSON, written
-    compactly. With them: CDR of the queue's type.
+    Without type definitions, in a queue of text or octets: of a JSON string its text, of anything else compact JSON.
+    With them: CDR of the queue's type.
 
     Raises:
-        InvalidInput: it is not JSON, or does not fit the type.
-        UsageError: the queue's type has members and no definition was given.
+        InvalidInput: the document is not JSON, or does not fit the type.
+        UsageError: the queue's type has members, and no definition was given.
         Unavailable: the DDS library, which does the conversion, is missing.
     """
     try:
@@ -73,7 +73,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def read_type_file(path: Path | None) -> TypeLibrary | None:
-    """Return the types that an XML or IDL file defines; None without a file.
+    """Return the type definitions of an XML or IDL file; None without a file.
 
     Raises:
         ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
@@ -87,12 +87,12 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
 
 
 def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:
-    """Return how to read the contents of a queue's samples: by its type, when types were given.
+    """Return the reader of the contents of a queue's samples: by the queue's type, if definitions were given.
 
     A dead letter is read by the type of the queue that it comes from [QS 2.12].
 
     Raises:
-        NotFound: the types do not hold the queue's.
+        NotFound: the definitions do not contain the queue's type.
     """
     if types is None:
         return ContentReader()
@@ -108,7 +108,7 @@ def reader_of(administration: Administration, queue: ResourceIdentifier, types: 
 
 
 def _origins(administration: Administration) -> dict[str, str]:
-    """Return the type of each queue by `<topic>@<subscriber>`, as a dead letter names where it comes from."""
+    """Return the type of each queue by `<topic>@<subscriber>`, which is how a dead letter names its original queue."""
     found: dict[str, str] = {}
     for service in administration.service_data():
         for data in service.body.queues:

@@ -1,4 +1,4 @@
-"""`qsctl move` and `qsctl requeue`: samples from one queue to another, dead letters back to theirs [QS 2.12]."""
+"""`qsctl move` and `qsctl requeue`: move samples to another queue, or dead letters back to their own [QS 2.12]."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RateOption = Annotated[
 
 @dataclass(frozen=True)
 class TransferOptions(OptionGroup):
-    """The samples to move, and the rate."""
+    """The options that select the samples to move, and their rate."""
 
     select: SelectOption = ""
     limit: LimitOption = 0
@@ -45,7 +45,7 @@ class TransferOptions(OptionGroup):
 
 
 class DeathReason(StrEnum):
-    """Why a sample became a dead letter [QS 2.12]."""
+    """The reason why a sample became a dead letter [QS 2.12]."""
 
     LIFESPAN = "LIFESPAN"
     MAX_RETRIES = "MAX_RETRIES"
@@ -209,10 +209,10 @@ def _moved(transfer: Transfer, source: ResourceIdentifier, verb: str) -> MovedSa
 
 
 def _origins(data: ServiceData, dead_letters: ResourceIdentifier) -> dict[str, ResourceIdentifier]:
-    """Return the queues by `<topic>@<subscriber>`, as a dead letter names the one that it comes from.
+    """Return the queues by `<topic>@<subscriber>`, which is how a dead letter names its original queue.
 
-    Subscribers of several domain participants may have one name: what dies in the subscriber of the dead-letter queue
-    comes there, and a label that several others have means none of them.
+    Several domain participants may have subscribers of one name. A label then refers to the queue in the subscriber of
+    the dead-letter queue, if that has one; else an ambiguous label is omitted.
     """
     from qsctl.resource import parse_resource
 
@@ -235,10 +235,10 @@ def _data_of(data: ServiceData, queue: ResourceIdentifier) -> QueueData:
 
 
 def _require_one_type(source: QueueData, target: QueueData) -> None:
-    """Refuse to put samples where no consumer can read them.
+    """Refuse to move samples to a queue whose consumers cannot read them.
 
     Raises:
-        UsageError: the queues have samples of different types, or only one holds dead letters alone.
+        UsageError: the queues have different types, or only the target is a dead-letter queue.
     """
     if target.is_dead_letter and not source.is_dead_letter:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The results of `qsctl move`, `requeue` and `import`: the outcome of samples, by their target queue."""
+"""The results of `qsctl move`, `requeue` and `import`: the numbers of moved and refused samples by target queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.errors import ExitStatus
 
 @dataclass(frozen=True)
 class MovedTo:
-    """The outcome of the samples for one queue."""
+    """The outcome for the samples of one target queue."""
 
     target: str
     moved_count: int
@@ -27,7 +27,7 @@ class MovedTo:
 
     @property
     def row(self) -> Row:
-        """All of it."""
+        """Return all counts as a row."""
         return {
             "target": self.target,
             "moved_count": self.moved_count,
@@ -40,7 +40,7 @@ class MovedTo:
 
 @dataclass(frozen=True)
 class MovedSamples(Result):
-    """Samples that went to queues, or would go."""
+    """Samples that were moved to queues, or would be with `--dry-run`."""
 
     source: str
     targets: tuple[MovedTo, ...]
@@ -62,17 +62,17 @@ class MovedSamples(Result):
 
     @property
     def moved_count(self) -> int:
-        """Return how many samples are in their targets."""
+        """Return the number of samples that are in their targets."""
         return sum(each.moved_count for each in self.targets)
 
     @property
     def left_count(self) -> int:
-        """Return how many were to go, and stay."""
+        """Return the number of samples that were refused, or have no target."""
         return self.stayed_count + sum(each.refused_count for each in self.targets)
 
     @property
     def exit_status(self) -> ExitStatus:
-        """PARTLY_DONE when some stay, REFUSED when all do."""
+        """Return PARTLY_DONE if some samples stay, REFUSED if all do, else DONE."""
         if not self.left_count:
             return ExitStatus.DONE
         return ExitStatus.PARTLY_DONE if self.moved_count else ExitStatus.REFUSED
@@ -87,14 +87,14 @@ class MovedSamples(Result):
         }
 
     def rows(self) -> list[Row]:
-        """One row a target."""
+        """Return one row per target."""
         return [
             {"source": self.source, **each.row, "stayed_count": self.stayed_count, "dry_run": self.is_trial}
             for each in self.targets
         ]
 
     def blocks(self) -> list[Block]:
-        """Return a sentence, and a table where there is more than one target or a further detail."""
+        """Return a sentence, and a table if there are several targets, duplicates or refusals."""
         verb = f"would be {self.verb}" if self.is_trial else self.verb
         to = f" to {self.targets[0].target}" if len(self.targets) == 1 else ""
         there_count = sum(each.duplicate_count for each in self.targets)

@@ -1,4 +1,4 @@
-"""`qsctl peek`: the first samples of a queue with everything about them; they stay there, untouched [QS 5.4.6]."""
+"""`qsctl peek`: show the first samples of a queue with all their fields, without delivering them [QS 5.4.6]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 @dataclass(frozen=True)
 class Peeked(ListResult):
-    """Samples as they lie in their queue, with all their fields."""
+    """Samples in their queue, with all their fields."""
 
     samples: tuple[MessageData, ...]
     reader: ContentReader = ContentReader()
@@ -55,11 +55,11 @@ class Peeked(ListResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """NO when there was no sample."""
+        """Return NO if there was no sample, else DONE."""
         return ExitStatus.DONE if self.samples else ExitStatus.NO
 
     def rows(self) -> list[Row]:
-        """One row a sample."""
+        """Return one row per sample."""
         from qsctl.cli.samples._sample_lines import line_of
 
         return [
@@ -72,7 +72,7 @@ class Peeked(ListResult):
         ]
 
     def blocks(self) -> list[Block]:
-        """Return a table of fields for each sample, then its content, whole."""
+        """Return a table of fields for each sample, then its whole content."""
         columns = [Column("field", "Field"), Column("value", "Value")]
         blocks: list[Block] = []
         for row in self.rows():

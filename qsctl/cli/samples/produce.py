@@ -27,7 +27,7 @@ _identity_option = partial(typer.Option, rich_help_panel="Identity")
 
 @dataclass(frozen=True)
 class OriginOptions(OptionGroup):
-    """The writer of the samples, their related identity, and their lifespan."""
+    """The options of the samples' writer, related identity, and lifespan."""
 
     lifespan: Annotated[
         str,
@@ -122,10 +122,10 @@ def produce(
 
 
 def origin_of(options: OriginOptions) -> SampleOrigin:
-    """Read what the command line gave; empty texts mean the defaults.
+    """Return the origin that the options describe; empty texts mean defaults.
 
     Raises:
-        UsageError: a GUID, an identity or the lifespan is not written as it must be.
+        UsageError: a GUID, an identity or the lifespan is not valid.
     """
     from qsctl.cli.samples.writer import SampleOrigin
     from qsctl.core.messages import SampleFlag

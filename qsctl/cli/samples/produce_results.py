@@ -23,7 +23,7 @@ class QueueResult(Result):
 
 @dataclass(frozen=True)
 class ProducedSamples(Result):
-    """Samples written to one topic."""
+    """The samples written to one topic, and the outcome for each queue."""
 
     participant: str
     topic_name: str
@@ -49,7 +49,7 @@ class ProducedSamples(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Done when every queue that acknowledges accepted everything."""
+        """Return DONE, PARTLY_DONE, REFUSED or NO_ANSWER, by the answers of the acknowledging queues."""
         answering = [queue for queue in self.queues if queue.acknowledges]
         if all(queue.accepted == self.written for queue in answering):
             return ExitStatus.DONE
@@ -60,7 +60,7 @@ class ProducedSamples(Result):
         return ExitStatus.NO_ANSWER
 
     def rows(self) -> list[Row]:
-        """One row a queue."""
+        """Return one row per queue."""
         common = fields_of(self, "participant", "topic_name", "written", "first_identity", "last_identity")
         return [{**common, **fields_of(queue)} for queue in self.queues]
 

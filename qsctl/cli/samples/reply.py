@@ -27,11 +27,11 @@ class AnsweredRequests(DeclaredResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """PARTLY_DONE where some requests were rejected."""
+        """Return PARTLY_DONE if some requests were rejected, else DONE."""
         return ExitStatus.PARTLY_DONE if self.rejected else ExitStatus.DONE
 
     def blocks(self) -> Sequence[Block]:
-        """One line."""
+        """Return one line."""
         return [TextBlock(f"{self.answered} answered, {self.rejected} rejected")]
 
 

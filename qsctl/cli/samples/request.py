@@ -32,7 +32,7 @@ class RequestReplies(Result):
         return [{"request": self.request, "reply": reply} for reply in self.replies]
 
     def document(self) -> Plain:
-        """Both."""
+        """Return the request's identity and its replies."""
         return {"request": self.request, "replies": list(self.replies)}
 
     def blocks(self) -> Sequence[Block]:

@@ -1,6 +1,6 @@
 """Files of samples: JSON lines, or Parquet with the same fields and the content as octets.
 
-Decides: that a file is there whole or not at all, and that one is read whole before any sample of it is used.
+Decides that a file is written completely or not at all, and that a file is read completely before its samples are used.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 1024 * 1024
 
 SAMPLE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""The largest content of a sample: what a running service takes."""
+"""The largest content of a sample: what a running service accepts."""
 
 LINE_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
 """The longest line of a file: the largest content in base64, or as text with some escapes."""
 
 EXPANSION_MAX: Final = 1000
 EXPANDED_BYTES_MIN: Final = 2 * SAMPLE_BYTES_MAX
-"""Bound on a file's expansion: a multiple of its size, and a minimum however small it is. Samples of programs are
-written at a tenth to a hundredth of their size.
+"""Bounds on a file's expansion: a multiple of its size, but at least this minimum.
+
+Samples of programs typically compress to a tenth or a hundredth of their size.
 """
 
 BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of a Parquet file's rows that are in memory at once: the batch is as large as this allows."""
+"""Octets of a Parquet file's rows in memory at once, which limits the rows of a batch."""
 ROW_BYTES_BESIDE: Final = 64 * 1024
-"""A row may have so much beside its content."""
+"""Largest size of a row's other fields beside its content."""
 
 _TEXTS: Final = (
     "queue_name", "identity", "source_guid", "related_source_guid", "related_identity", "related_reader_guid",
@@ -61,14 +62,14 @@ Fields: TypeAlias = tuple[Mapping[str, object], bytes]
 
 
 class FileFormat(StrEnum):
-    """The format of samples in a file."""
+    """The format of a file of samples."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
 
 
 def format_of(file: Path, chosen: FileFormat | None) -> FileFormat:
-    """Return the format that was chosen, or the one of the file's name: Parquet, else JSON lines."""
+    """Return the chosen format, else the one of the file's suffix: Parquet, or JSON lines by default."""
     if chosen is not None:
         return chosen
     return FileFormat.PARQUET if file.suffix.lower() in (".parquet", ".pq") else FileFormat.JSONL
@@ -76,7 +77,7 @@ def format_of(file: Path, chosen: FileFormat | None) -> FileFormat:
 
 @contextlib.contextmanager
 def new_file(file: Path, *, force: bool) -> Iterator[Path]:
-    """Open a file that takes its name at the end of the block, synced; nothing of it is left when that fails.
+    """Yield a temporary file that gets this name, synced, at the end of the block; on failure it is removed.
 
     Raises:
         UsageError: a file of that name exists, or the directory cannot be written.
@@ -101,23 +102,23 @@ def new_file(file: Path, *, force: bool) -> Iterator[Path]:
 
 
 class JsonLinesWriter:
-    """Writes samples as JSON lines."""
+    """A writer of samples as JSON lines."""
 
     def __init__(self, file: Path) -> None:
         self._stream = file.open("wb")
         self._encoder = msgspec.json.Encoder()
 
     def write(self, samples: Sequence[Fields]) -> None:
-        """Write samples."""
+        """Write samples as lines."""
         self._stream.write(self._encoder.encode_lines([fields for fields, _ in samples]))
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self._stream.close()
 
 
 class ParquetWriter:
-    """Writes samples as rows of a Parquet file: the same fields, the content as octets."""
+    """A writer of samples as rows of a Parquet file: the fields of a line, with the content as octets."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow
@@ -135,21 +136,21 @@ class ParquetWriter:
         self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, samples: Sequence[Fields]) -> None:
-        """Write samples."""
+        """Write samples as rows."""
         rows = [{name: fields[name] for name in self._schema.names} | {"payload": octets} for fields, octets in samples]
         self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
 
     def close(self) -> None:
-        """Write the end of the file and close it."""
+        """Write the Parquet footer, and close the file."""
         self._writer.close()
 
 
 @contextlib.contextmanager
 def source_file(file: Path) -> Iterator[Path]:
-    """Give the file to read twice: itself, or what standard input had.
+    """Yield a file that can be read twice: the given one, or a copy of standard input.
 
     Raises:
-        NotFound, InvalidInput: see `input_files.reading`.
+        NotFound, InvalidInput: it does not exist, or cannot be read.
     """
     if not is_standard_input(file):
         with reading(file), file.open("rb"):
@@ -167,17 +168,17 @@ def source_file(file: Path) -> Iterator[Path]:
 def read_samples(
     file: Path, name: str, form: FileFormat, types: TypeLibrary | None, type_name: str
 ) -> Iterator[InsertedSample]:
-    """Yield the samples of a file, in order. One without an identity gets one of the file's content and its place.
+    """Yield the samples of a file in order; a missing identity is derived from the file's content.
 
     Args:
-        file: what is read.
-        name: what errors call it.
-        form: how it is written.
-        types: definitions, for contents in JSON.
+        file: the file to read.
+        name: the file's name in errors.
+        form: the file's format.
+        types: definitions for contents in JSON.
         type_name: the type of the queue that the samples are for.
 
     Raises:
-        InvalidInput: a line is wrong; names the file, the line, the field and what it must be.
+        InvalidInput: a line is wrong; names the file, the line, the field and the allowed values.
     """
     writer_guid = _guid_of(file)
     if form is FileFormat.JSONL:
@@ -210,7 +211,7 @@ def read_samples(
 
 
 class _ParquetRow(SampleLine, frozen=True):
-    """A row of a Parquet file, whose content is separate."""
+    """A row of a Parquet file, whose content is a separate column."""
 
     payload: None = None  # type: ignore[assignment]
 
@@ -243,10 +244,10 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 class _FileExpansion:
-    """The expansion of a file beyond its octets: a file made to exhaust memory is refused.
+    """The octets that were decoded from a file; a file made to exhaust memory is refused.
 
     Args:
-        size_bytes: the file's.
+        size_bytes: the file's size.
         name: its name in errors.
     """
 
@@ -256,10 +257,10 @@ class _FileExpansion:
         self._read = 0
 
     def require(self, size_bytes: int) -> None:
-        """Check that the given number of octets may come out of the file.
+        """Check that a file of this size may expand to the given number of octets.
 
         Raises:
-            InvalidInput: they are too many.
+            InvalidInput: it may not.
         """
         if size_bytes > self._most:
             raise InvalidInput(
@@ -268,20 +269,20 @@ class _FileExpansion:
             )
 
     def count(self, size_bytes: int) -> None:
-        """Note octets that came out of the file; raises what `require` does."""
+        """Add octets that were decoded from the file; raises as `require`."""
         self._read += size_bytes
         self.require(self._read)
 
 
 def _shared_values(column: Any) -> Iterator[Any]:
-    """Yield the values of a column that holds equal ones once."""
+    """Yield the values of a dictionary-encoded column, equal ones as one object."""
     values = column.dictionary.to_pylist()
     for at in column.indices.to_pylist():
         yield None if at is None else values[at]
 
 
 def _rows_of(batch: Any, expansion: _FileExpansion) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a batch; a value that many rows have is one object."""
+    """Yield the rows of a batch, with equal dictionary-encoded values as one object."""
     columns: dict[str, Iterator[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name not in _NAMES:
@@ -302,7 +303,7 @@ def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _guid_of(file: Path) -> Guid:
-    """Return the same GUID for the same content: a file that is imported again brings the same samples."""
+    """Return a GUID derived from a file's content, so that a repeated import has the same identities."""
     digest = blake2b(digest_size=GUID_SIZE_BYTES)
     with file.open("rb") as stream:
         while part := stream.read(READ_BYTES):

@@ -1,4 +1,4 @@
-"""Samples written in batches: identities, and the count of what each queue answered."""
+"""The writer of `qsctl produce`: samples in batches, with their identities and the counts of each queue's answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _END: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class SampleOrigin:
-    """The writer of samples, and what they relate to [QS 2.11]."""
+    """The writer, related identities and lifespan of samples [QS 2.11]."""
 
     writer_guid: Guid
     first_sequence_number: int
@@ -50,13 +50,14 @@ def _note_silence(count: int) -> None:
 def write_all(
     connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: SampleOrigin
 ) -> ProducedSamples:
-    """Write every payload and count the answers by queue.
+    """Write every payload, and count the answers by queue.
 
-    A batch goes out at a time, so that standard input of any length is written as it comes.
+    A batch is written whenever it is full or the input (None) would block, so that standard input of any length is
+    written as it arrives.
 
     Raises:
-        PartlyDone: something went wrong after the first samples were written.
-        QsctlError: the same where none was written.
+        PartlyDone: an error occurred after the first samples were written.
+        QsctlError: an error occurred before any was written.
     """
     if isinstance(connection, ReportsSilence):
         connection.on_silence = _note_silence

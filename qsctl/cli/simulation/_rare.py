@@ -1,4 +1,4 @@
-"""`qsctl simulate --rare`: how often something happens that no plain run would see."""
+"""`qsctl simulate --rare`: estimate the probability or rate of events that ordinary runs never contain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 USUAL_PRECISION: Final = 0.2
 _PRECISION: Final = re.compile(r"\s*([0-9.]+)\s*%\s*")
 _PILOTS_MAX: Final = 160
-"""Pilot runs of which none saw what is asked for, after which no more are tried."""
+"""Number of pilot runs without the event after which no more are tried."""
 
 
 def simulate_rare(
@@ -37,22 +37,22 @@ def simulate_rare(
     yes: bool,
     reproduce: str,
 ) -> RareResult:
-    """Estimate a rare figure of a scenario.
+    """Estimate a rare figure of a scenario by splitting.
 
     Args:
         scenario: the scenario to simulate.
         text: the value of `--rare`.
-        replications: the number of split runs; None: as many as the precision needs.
+        replications: the number of split runs; None for as many as the precision needs.
         precision: the value of `--precision`.
         confidence: of the interval.
         workers: the number of processes.
         yes: whether the question before a long computation is skipped.
-        reproduce: the command that does this again.
+        reproduce: the command that repeats the estimate.
 
     Raises:
         UsageError: the question or the precision is not of its form.
         InvalidInput: the scenario has no such queue, its queue has no limit, or nothing in it is random.
-        Interrupted: the user, or the program that called, ended it.
+        Interrupted: the user or the calling program ended it.
     """
     from qsctl.sim.scenario.randomness import is_deterministic
     from qsctl.sim.splitting.branchable import trajectory_of
@@ -120,11 +120,11 @@ def simulate_rare(
 _STOPPED: Final = "stopped before there was an estimate: split runs are kept in no folder"
 
 _WORKER_SECONDS: Final = 3.0
-"""Seconds of work that make a process worth its start."""
+"""Seconds of work that justify starting a process."""
 
 
 def _pilots(scenario: Scenario, question: Question, plan: LevelPlan, stop: Callable[[], bool]) -> list[SplitRun] | None:
-    """Return pilot runs: `PILOTS`, and more while none of them saw what is asked for."""
+    """Return pilot runs, at least `PILOTS`, until one contains the event; None if stopped."""
     from qsctl.sim.splitting.levels import pilot_samples
     from qsctl.summary.sweeps.rare import PILOTS
 

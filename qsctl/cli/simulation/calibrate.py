@@ -1,4 +1,4 @@
-"""`qsctl calibrate`: what a scenario predicts beside what a broker listed, and which parameter explains it best."""
+"""`qsctl calibrate`: compare a scenario's figures with a broker's, and find parameters that explain differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN: Final = 40
 
 @dataclass(frozen=True)
 class Calibrated(Result):
-    """Captured beside predicted figures, and the parameters that explain the discards."""
+    """Captured and predicted figures, and the parameter values that explain the captured discards."""
 
     scenario: str
     source: str
@@ -54,12 +54,12 @@ class Calibrated(Result):
     }
 
     def rows(self) -> Sequence[Row]:
-        """Return one row a figure."""
+        """Return one row per figure."""
         names = ("group", "clients", "queue", "measure", "unit", "captured", "predicted", "half_width")
         return [{**fields_of(each, *names), "error": each.error, "agrees": each.agrees} for each in self.figures]
 
     def document(self) -> Plain:
-        """Return the figures and the fits."""
+        """Return the figures and the fitted parameters."""
         return {
             **fields_of(self, "scenario", "source", "seconds"),
             "figures": list(self.rows()),
@@ -68,7 +68,7 @@ class Calibrated(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of what disagrees, and one of the parameters that would explain it."""
+        """Return a table of the figures that disagree, and one of the parameters that would explain them."""
         ordered = sorted(self.figures, key=lambda each: each.agrees)
         agree = sum(each.agrees for each in self.figures)
         rows: list[Row] = [

@@ -1,4 +1,4 @@
-"""`qsctl compare`: two runs, two sweeps or two client profiles, and which is better on what."""
+"""`qsctl compare`: compare two runs, sweeps or client profiles, and show which is better by which measure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 @dataclass(frozen=True)
 class ComparedMeasure:
-    """A row: a measure of a queue at a point, on both sides."""
+    """A row: a measure of a queue at a point of a sweep, for both sides."""
 
     point: Annotated[str, "the point of a sweep; of two runs, the scenario as it is", Heading("Point")]
     queue: Annotated[str, "the queue, over all clients", Heading("Queue")]
@@ -62,7 +62,7 @@ class ComparedMeasure:
 
 @dataclass(frozen=True)
 class Compared(DeclaredRows, rows=ComparedMeasure):
-    """A comparison with its sentence."""
+    """The comparison of two sides, and its verdict in a sentence."""
 
     sentence: str
     comparison: Comparison
@@ -73,7 +73,7 @@ class Compared(DeclaredRows, rows=ComparedMeasure):
     }
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the whole comparison under stable names."""
         return {
             "sentence": self.sentence,
             "a": str(self.comparison.a),
@@ -90,7 +90,7 @@ class Compared(DeclaredRows, rows=ComparedMeasure):
         return [_line(each) for each in self.comparison.differences]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the sentence, then the measures that decide."""
+        """Return the verdict, then a table of the most important measures."""
         shown = [each for each in self.comparison.differences if each.measure in SHOWN]
         one_point = len({each.point.key for each in shown}) == 1
         methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
@@ -123,7 +123,7 @@ class Compared(DeclaredRows, rows=ComparedMeasure):
 
 
 def _basis(shown: Sequence[Difference]) -> str:
-    """Return what the intervals are from."""
+    """Return in words the replications that the intervals are computed from."""
     counts = sorted({each.difference.count for each in shown})
     if counts == [1]:
         pairs = any(each.paired for each in shown)

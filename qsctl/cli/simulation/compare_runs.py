@@ -1,4 +1,4 @@
-"""`qsctl compare-runs`: which of many runs differ from the others of their group."""
+"""`qsctl compare-runs`: find the runs that differ from the others of their group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True)
 class RunsCompared(Result):
-    """The runs that differ."""
+    """The findings about runs that differ from their group."""
 
     compared: ComparedRuns
     false_alarm: float
@@ -52,7 +52,7 @@ class RunsCompared(Result):
     }
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the findings under stable names."""
         return {
             "runs": self.compared.runs,
             "groups": dict(self.compared.groups),
@@ -63,11 +63,11 @@ class RunsCompared(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a finding."""
+        """Return one row per finding."""
         return [{name: row[name] for name in _FIELDS} for row in self.compared.findings.to_pylist()]
 
     def blocks(self) -> Sequence[Block]:
-        """Return what differs, changes first, and apart from that what is merely unequal."""
+        """Return the findings: changes first, and merely unequal runs apart."""
         from qsctl.summary.comparison.run_differences import LEAST_RUNS
 
         rows = sorted(self.compared.findings.to_pylist(), key=lambda row: (row["kind"] != "change", row["run_id"]))

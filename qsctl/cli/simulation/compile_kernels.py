@@ -1,4 +1,4 @@
-"""`qsctl compile`: the simulator's kernels for this processor, made before they are needed."""
+"""`qsctl compile`: compile the simulator's kernels for this processor before they are needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPORT: Final = re.compile(r"(\d+) of (\d+): .*\n?")
 
 @dataclass(frozen=True)
 class CompiledKernels(DeclaredResult):
-    """The folder of kernels that every run uses from now on."""
+    """The folder of compiled kernels that every run uses from now on."""
 
     folder: Annotated[str, "folder of the compiled kernels"]
     kernels: Annotated[int, "number of kernels, each for one list of argument types"]
@@ -68,11 +68,11 @@ def compile_kernels() -> CompiledKernels:
 
 
 def _make(folder: Path) -> None:
-    """Make them in a process of its own: only one that has compiled nothing yet can.
+    """Compile the kernels in a new process, since only one that has compiled nothing yet can.
 
     Raises:
-        InvalidInput: the folder cannot be written, or has something else in it.
-        Unavailable: they cannot be made here.
+        InvalidInput: the folder cannot be written, or has other content.
+        Unavailable: kernels cannot be compiled on this machine.
     """
     # -P: a folder named qsctl in the working directory is not the installation.
     command = [sys.executable, "-P", "-m", "qsctl.sim.ready_kernels", str(folder)]

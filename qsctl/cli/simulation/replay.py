@@ -1,4 +1,4 @@
-"""`qsctl replay`: a recording of a service through the same engine, with what was changed."""
+"""`qsctl replay`: run the load of a recording through the same engine again, with changed settings or in a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`qsctl report`: a run, a sweep, a comparison or a sizing as a page, as a picture, or on the terminal."""
+"""`qsctl report`: a report on a run, a sweep, a comparison or a sizing, as a page, a picture or text."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SWEEP_FILE = "sweep.json"
 
 @dataclass(frozen=True)
 class Reported(DeclaredResult):
-    """The report that was written, or printed, and its first sentences."""
+    """The report that was written or printed, and its first sentences."""
 
     file: Annotated[str, "the file that was written; empty: it was printed"]
     bytes: Annotated[int, "size of what was written, pictures beside a page too"]
     verdict: Annotated[tuple[str, ...], "its first sentences"]
     text: str = ""
-    """The whole of it, where it is printed: for people alone."""
+    """The whole report, if it is printed; not part of the document."""
 
     def blocks(self) -> Sequence[Block]:
-        """Return the verdict and the file, or the report itself."""
+        """Return the verdict and the file's name, or the report itself."""
         if self.text:
             return [LinesBlock(self.text.splitlines())]
         return [*(TextBlock(sentence) for sentence in self.verdict), TextBlock(f"Report: {self.file}")]
@@ -105,10 +105,10 @@ def report(
 
 
 def _page(of: Location, cluster: TaskOptions, asked: Sequence[Sequence[Criterion]]) -> Page:
-    """Return the page of what was named: a run, a sweep, or a file.
+    """Return the page about a run, a sweep, or a file of results.
 
     Raises:
-        UsageError: the best points are asked of what has none.
+        UsageError: best points are requested of something other than a sweep.
     """
     if (of / SWEEP_FILE).exists():
         from qsctl.report.sweep_report import sweep_page

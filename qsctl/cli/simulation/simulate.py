@@ -1,4 +1,4 @@
-"""`qsctl simulate`: run a scenario, show what every queue did, and where the run is."""
+"""`qsctl simulate`: run a scenario, and show the figures of every queue and the run folder."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _FROM_THE_RUN: Final = (
     "reproduce",
 )  # fmt: skip
 FEW_CLIENTS = 8
-"""Up to this many clients are shown one by one unless `--by` is given."""
+"""Up to this number of clients, each is shown by itself unless `--by` is given."""
 
 
 class Level(StrEnum):
-    """`eventlog.schema.LogLevel`, without its import."""
+    """The values of `eventlog.schema.LogLevel`, repeated here to save its import."""
 
     COUNTERS = "counters"
     MESSAGES = "messages"
@@ -49,7 +49,7 @@ class Level(StrEnum):
 
 
 class By(StrEnum):
-    """The subject of a table's line, beside its queue."""
+    """The grouping of the table's lines, beside the queue."""
 
     CLIENT = "client"
     GROUP = "group"
@@ -221,7 +221,7 @@ USUAL_CONFIDENCE: Final = 0.95
 
 
 def _refuse_with_rare(given: Mapping[str, object]) -> None:
-    """Refuse options of a run folder: an estimate has none.
+    """Refuse options of a run folder with `--rare`, which writes none.
 
     Raises:
         UsageError: one is given.
@@ -236,12 +236,12 @@ def _refuse_with_rare(given: Mapping[str, object]) -> None:
 def _enough(
     scenario: Scenario, texts: list[str], seed: int | None, most: int | None, confidence: float | None, yes: bool
 ) -> tuple[int, str]:  # fmt: skip
-    """Return how many replications reach the precision, and the precision they reach.
+    """Return the number of replications that reaches the precision, and that precision as text.
 
-    They are simulated without a log to find that; the same replications then make the run.
+    The replications are simulated without a log to determine the number; the run then repeats them with a log.
 
     Raises:
-        Declined: the user was asked, since it takes above a minute, and declined.
+        Declined: the run would take over a minute, and the user answered no.
     """
     from qsctl.cli.confirmation import agree_to_cost
     from qsctl.cli.simulation.options.confidence import checked_confidence
@@ -271,10 +271,10 @@ def _enough(
 
 
 def _start_light() -> None:
-    """Turn off what would cost a short simulation more than itself, before numpy is imported.
+    """Reduce the overhead of a short simulation, before numpy is imported.
 
-    Linear algebra's threads, which spin while they wait for work that never comes here, and a garbage collector that
-    looks through what the imports made a hundred times.
+    This limits linear algebra to one thread, as idle ones spin, and makes garbage collection of the many imported
+    objects less frequent.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000, 20, 50)
@@ -283,7 +283,11 @@ def _start_light() -> None:
 def figures_shown(
     report: RunReport, scenario: Scenario, by: By | None, spark: bool, cluster: ClusterOptions
 ) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
-    """Return the table's lines: Spark's of the event log, or the simulator's own."""
+    """Return the table's figures, computed by Spark from the event log or summed from the simulator's counters.
+
+    Returns:
+        The figures, the grouping that was used, and notes.
+    """
     from qsctl.cli.simulation.results.figures import client_count, figures_of_counters, group_of
     from qsctl.errors import UsageError
 
@@ -311,7 +315,7 @@ def simulated_result(
     report: RunReport, scenario: Scenario, elapsed: float, figures: tuple[QueueFigures, ...], by: By,
     notes: tuple[str, ...], spark: bool,
 ) -> Simulated:  # fmt: skip
-    """Return what a finished run shows."""
+    """Return the result of a finished run."""
     from qsctl.cli.simulation.results.figures import client_count
     from qsctl.eventlog.explained import (
         merged_happenings,
@@ -348,10 +352,10 @@ def simulated_result(
 
 
 def threads_for(workers: int, processes: int) -> int:
-    """Return how many threads each of the processes has for a replication, of the processors to use or of all (0)."""
+    """Return the number of threads of each process; `workers` is the number of processors to use, 0 for all."""
     return max(1, (workers or os.cpu_count() or 1) // processes)
 
 
 def workers_for(replications: int) -> int:
-    """Return how many processes to use: one costs a second to start, so that this one does a few replications."""
+    """Return the number of processes: 1 for fewer than four replications, since a start costs a second."""
     return min(os.cpu_count() or 1, replications) if replications >= 4 else 1

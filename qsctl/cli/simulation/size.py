@@ -1,4 +1,4 @@
-"""`qsctl size`: the smallest settings that meet targets, with the evidence and the memory they cost."""
+"""`qsctl size`: find the smallest settings that meet targets, with the evidence and their memory."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 
 @dataclass(frozen=True)
 class Sized(Result):
-    """The answer with its evidence; the exit status is 1 where no setting in the range meets the targets."""
+    """The answer with its evidence; the exit status is 1 if no setting in the range meets the targets."""
 
     scenario: str
     sizing: Sizing
     reproduce: str
     load: str | None = None
-    """Of a recording: which loads the runs had."""
+    """The loads of the runs, if they are those of a recording."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "met": "whether these settings are shown to meet every target, with the given confidence; nothing else is met",
@@ -68,11 +68,11 @@ class Sized(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The exit status: failure where no value in the range suffices."""
+        """Return NO if no value in the range suffices, else DONE."""
         return ExitStatus.DONE if self.sizing.answer is not None else ExitStatus.NO
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the answer and its evidence under stable names."""
         answer = self.sizing.answer
         return {
             "scenario": self.scenario,
@@ -107,7 +107,7 @@ class Sized(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a candidate, in the order tried."""
+        """Return one row per candidate, in the order of the search."""
         return [self._row(candidate) for candidate in self.sizing.candidates]
 
     def _interval(self) -> Plain:

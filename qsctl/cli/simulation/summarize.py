@@ -1,4 +1,4 @@
-"""`qsctl summarize`: what became of the messages of one or more runs, on this machine or on Spark."""
+"""`qsctl summarize`: compute the figures of one or more runs, on this machine or on Spark."""
 
 from __future__ import annotations
 

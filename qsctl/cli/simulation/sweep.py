@@ -167,7 +167,7 @@ def sweep(
 
 
 def precision_of(results: Sequence[PointResult], wanted: Sequence[Precision], confidence: float) -> list[Reached]:
-    """Return how narrow the intervals are at every point."""
+    """Return, for each point, the precision reached for each requested one."""
     from qsctl.summary.sweeps.precision import reached
 
     by_point: dict[str, list[PointResult]] = {}
@@ -177,7 +177,7 @@ def precision_of(results: Sequence[PointResult], wanted: Sequence[Precision], co
 
 
 def broken_runs(scenario: str | None, changes: ScenarioChanges, results: Sequence[PointResult]) -> Iterator[BrokenRun]:
-    """Yield the repetitions of a cluster that broke a rule: each is the first one of a seed of its own."""
+    """Yield the repetitions of a cluster that broke a rule, each with the seed that makes it the first repetition."""
     for each in results:
         if any(figures.broken_rules for figures in each.figures):
             seed = each.seed + each.replication

@@ -1,4 +1,4 @@
-"""`qsctl trace`: arrivals for a scenario, from the rates that a Prometheus server recorded."""
+"""`qsctl trace`: make arrivals for a scenario from the rates that a Prometheus server recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _rate_text(per_second: float) -> str:
 
 @dataclass(frozen=True)
 class TracedSeries:
-    """A row: a series, which is a client of the trace."""
+    """A row: a series, which becomes one client of the trace."""
 
     client: Annotated[int, "number of the client in the trace, from 0", Heading("Client")]
     series: Annotated[str, "labels of the series", Heading("Series")]
@@ -43,7 +43,7 @@ class TracedSeries:
 
 @dataclass(frozen=True)
 class TracedRates(DeclaredRows, rows=TracedSeries):
-    """The trace that was written, and the rates that it was made from."""
+    """The trace that was written, and the rates that it is based on."""
 
     file: Annotated[str, "-o json and yaml: the trace; empty where none was written"]
     messages: Annotated[int, "-o json and yaml: messages of the trace"]
@@ -70,7 +70,7 @@ class TracedRates(DeclaredRows, rows=TracedSeries):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of the series, and how a scenario reads the trace."""
+        """Return a table of the series, and the element with which a scenario reads the trace."""
         blocks: list[Block] = [table_of(TracedSeries, self.items()[:_SHOWN])]
         if len(self.rates.series) > _SHOWN:
             blocks.append(TextBlock(f"and {len(self.rates.series) - _SHOWN:,} more: -o csv has all.", "faint"))
@@ -177,10 +177,10 @@ def _asked(query: str, prometheus: str, last: str, until: str, step: str, timeou
 
 
 def _instant(text: str) -> float:
-    """Return the Unix time of an instant.
+    """Return an instant as Unix time in seconds.
 
     Raises:
-        UsageError: it is none, or has no time zone.
+        UsageError: the text is not an instant, or has no time zone.
     """
     from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""`qsctl what-if`: one question about a queue of any broker, answered in a sentence."""
+"""`qsctl what-if`: answer one question about a queue of any broker by simulation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS: Final = Commands(panel=SIMULATION_PANEL)
 DEFAULT_REPLICATIONS: Final = 8
 _FILES_MAX: Final = 10_000
 _TIMED: Final = 2
-"""The run by whose time the cost of all is estimated: the one before it compiles."""
+"""Number of the run whose duration the total cost is estimated from: the first one includes compilation."""
 
 
 @COMMANDS.command(
@@ -147,7 +147,7 @@ def what_if(
 
 
 def _notes_of_work(base: QueueDraft, path: str, enough: Enough) -> tuple[str, ...]:
-    """Return what must be known where each message takes the same time: then a prefetch of many hardly ever costs."""
+    """Return a note if every message takes the same time: a large prefetch then costs less than with varying times."""
     from qsctl.sim.scenario.parts.work_time import WORK, WorkKind
 
     work = base.words["work"]
@@ -163,7 +163,7 @@ def _notes_of_work(base: QueueDraft, path: str, enough: Enough) -> tuple[str, ..
 def _in_force(
     base: QueueDraft, variation: Variation, queue: ForeignQueueOptions, listed: ForeignQueue | None
 ) -> str:  # fmt: skip
-    """Return the value that the setting has unless it is varied, in the broker's own writing."""
+    """Return the present value of the varied setting, in the broker's own spelling."""
     from qsctl.sim.brokers.draft import listed_text
 
     setting = variation.setting
@@ -176,7 +176,7 @@ def _in_force(
 def _drafts(
     queue: ForeignQueueOptions, found: ForeignQueues, base: QueueDraft, variation: Variation | None
 ) -> list[tuple[str, QueueDraft]]:
-    """Return the scenario of each value, not yet written; of the queue as it is where nothing is varied."""
+    """Return the draft of a scenario for each value, not yet written; a single one if nothing is varied."""
     if variation is None:
         return [("as it is", base)]
     word = variation.setting.word
@@ -184,20 +184,20 @@ def _drafts(
 
 
 def _refuse_another_file(out: str, text: str) -> None:
-    """Refuse a file that exists and has something else, before anything is simulated.
+    """Refuse, before anything is simulated, to replace a file with other content.
 
     Raises:
-        UsageError: it does.
+        UsageError: the file exists with other content.
     """
     if out and Path(out).exists() and not _is_the_same(Path(out), text):
         raise UsageError(f"{out} exists already", remedy="Name another file with --out.")
 
 
 def _written(draft: QueueDraft, out: str) -> str:
-    """Write a scenario to its file, or find the one that has it already; return the file's name.
+    """Write a scenario to its file, or find a file that contains it already; return the file's name.
 
     Raises:
-        UsageError: the file exists, and has something else.
+        UsageError: the file exists with other content.
     """
     text = draft.scenario_text(Path(out).parent)
     for name in [out] if out else [_numbered(draft.name, number) for number in range(1, _FILES_MAX)]:
@@ -223,10 +223,10 @@ def _is_the_same(file: Path, text: str) -> bool:
 def _simulated(
     scenarios: Sequence[tuple[str, Scenario]], replications: int, yes: bool
 ) -> list[tuple[str, list[Figures]]]:  # fmt: skip
-    """Return the figures of the queue at each value, one a replication, with the same random numbers at each.
+    """Return the queue's figures at each value, one per replication, with the same random numbers at each value.
 
     Raises:
-        Declined: the user was asked, for it takes above a minute, and declined.
+        Declined: the runs would take over a minute, and the user answered no.
     """
     from qsctl.sim.replication import simulate_figures
     from qsctl.summary.sweeps.cost import Cost
@@ -255,7 +255,7 @@ _SOURCES: Final = {"listed": "as listed", "given": "as given", "assumed": "as as
 
 
 def _source(base: QueueDraft, variation: Variation | None) -> str:
-    """Return where the value in force is from, in words."""
+    """Return in words where the setting's present value comes from."""
     if variation is None:
         return ""
     origins = [str(each.origin) for each in base.values if each.word == variation.setting.word]

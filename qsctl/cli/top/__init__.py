@@ -1,5 +1,5 @@
-"""`qsctl top`: queues and consumers as they change, on a terminal; of a service, or of a run that is replayed.
+"""`qsctl top`: queues and consumers as they change, on a terminal; of a service, a broker, an engine or a replayed run.
 
-In: looks at a service or a run (`look`), and keys. Out: lines of text. `display` is what keys have made of the screen,
-`screen` lays a look out in lines, `terminal` alone knows that there is a terminal. Read `look` first.
+In: readings of a source (`look`), and keys. Out: lines of text. `_display` is the state that keys change, `_screen`
+formats a reading as lines, `_terminal` alone uses the terminal. Read `look` first.
 """

@@ -1,6 +1,6 @@
-"""The state of the screen that keys change: sorting, filter, the chosen row, the opened queue.
+"""The state of the screen that keys change: sorting, filter, the selected row, the opened queue.
 
-Decides: the action of each key. A key is one character, or the name that `terminal` gives it, such as `up`.
+Decides the action of each key. A key is one character, or the name that `_terminal` gives it, such as `up`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ HELP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """The state of the screen; `press` gives the next one."""
+    """The state of the screen; `press` returns the next one."""
 
     sort: str = "depth"
     is_descending: bool = True
     filter: str = ""
     is_typing: bool = False
-    """The filter is being typed."""
+    """Whether the user is typing the filter."""
     chosen: str = ""
-    """The key of the chosen row; empty: the first."""
+    """The key of the selected row; empty for the first."""
     of: str = ""
-    """The queue that is looked into; empty: all queues."""
+    """The queue whose consumers are shown; empty to show all queues."""
     is_paused: bool = False
     shows_help: bool = False
     is_over: bool = False
     speed_steps: int = 0
-    """Doublings of the speed of a run, less halvings, since the last time they were applied."""
+    """Number of doublings of a run's speed, minus halvings, since they were last applied."""
     seek_steps: int = 0
-    """By how many twentieths to go forth in a run."""
+    """Number of twentieths of a run to move forward."""
 
     def shown(self, look: Look) -> list[Row]:
-        """Return the rows that fit the filter, in their order."""
+        """Return the rows that match the filter, sorted."""
         fitting = [row for row in look.rows if self._fits(str(row[NAME]))]
         is_known = self.sort == NAME or any(figure.field == self.sort for figure in look.figures)
         field = self.sort if is_known else look.figures[0].field if look.figures else NAME
@@ -64,9 +64,9 @@ class Display:
         """Return the display after a key.
 
         Args:
-            key: what was pressed.
-            look: what is on the screen.
-            page: rows that are seen at once.
+            key: the pressed key.
+            look: the reading on the screen.
+            page: number of rows on the screen.
         """
         if self.is_typing:
             return self._typed(key)
@@ -105,7 +105,7 @@ class Display:
                 return self
 
     def place(self, rows: Sequence[Row]) -> int:
-        """Return the place of the chosen row among those shown; the first where it is not among them."""
+        """Return the index of the selected row among those shown; 0 if it is not among them."""
         return next((at for at, row in enumerate(rows) if key_of(row) == self.chosen), 0)
 
     def _typed(self, key: str) -> Display:
@@ -136,7 +136,7 @@ class Display:
 
 
 def key_of(row: Row) -> str:
-    """Return the key that distinguishes a row from the others: two services may have a queue of one name."""
+    """Return the key that identifies a row: two services may have queues of the same name."""
     return f"{row[NAME]}\0{row.get('service', '')}"
 
 

@@ -1,7 +1,7 @@
-"""A look as lines for a terminal of a given size.
+"""A reading of `qsctl top` formatted as lines for a terminal of a given size.
 
-Decides: which columns there is room for, and the lines above and below them. Names stay whole while anything else can
-be shortened: a common path of all names is shown once above them, and figures are left out by their rank.
+Decides which columns fit, and the lines above and below them. Names are shown whole as long as anything else can be
+shortened: a common path of all names is shown once above them, and figures are left out by their rank.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NARROW: Final = 5
 _WIDE: Final = 10
 _SHORTEST_NAME: Final = 12
 _ABOVE: Final = 4
-"""Lines above the rows: the title, the sums, what is chosen, the headings."""
+"""Lines above the rows: the title, the totals, the state, the headings."""
 
 
 class Style(Enum):
@@ -40,14 +40,14 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, no wider than the terminal."""
+    """One line of the screen, no wider than the terminal."""
 
     text: str
     style: Style = Style.PLAIN
 
 
 def rows_seen(height: int) -> int:
-    """Return how many rows a terminal of this height shows at once."""
+    """Return the number of rows that a terminal of this height shows at once."""
     return max(1, height - _ABOVE - 1)
 
 
@@ -75,7 +75,7 @@ def screen(title: str, look: Look, display: Display, width: int, height: int, *,
 
 
 def common_path(names: Sequence[str]) -> str:
-    """Return what all names begin with up to a slash; empty where there is none."""
+    """Return the common beginning of all names up to a slash; empty if there is none."""
     if not names:
         return ""
     head = names[0].rpartition("/")[0]
@@ -85,7 +85,7 @@ def common_path(names: Sequence[str]) -> str:
 
 
 def _listed(layout: _Layout, rows: Sequence[Row], display: Display, most: int) -> list[Line]:
-    """Return the rows around the chosen one; it stays in sight."""
+    """Return the lines of at most `most` rows around the selected one."""
     place = display.place(rows)
     first = max(0, min(place - most // 2, len(rows) - most))
     return [
@@ -114,7 +114,7 @@ def _state(look: Look, display: Display, common: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Columns and their widths."""
+    """The columns of the screen, and their widths."""
 
     name_heading: str
     name_width: int
@@ -190,7 +190,7 @@ def _ended(text: str, width: int) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text that is not wider; the middle of a name is cut, since its end distinguishes it from the others."""
+    """Return a text cut to a width; names lose their middle, since they differ in their ends."""
     if cell_len(text) <= width:
         return text
     if width < 8:

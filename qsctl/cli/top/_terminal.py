@@ -1,6 +1,6 @@
-"""The terminal, by curses: it knows what a terminal can do, starts at once, and sends a slow line only what changed.
+"""The terminal, by curses, which knows its abilities, starts at once, and sends only changes over a slow line.
 
-Decides: how keys are named, how styles look, and that the terminal is left as it was found, whatever happens.
+Decides the names of keys, the appearance of styles, and that the terminal is always restored to its former state.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _KEYS: Final = {
 }
 _WAIT_FOR_KEY_MS: Final = 100
 _ESCAPE_MS: Final = 50
-"""An escape that nothing follows for this long is the key itself; with the library's own second it seems dead."""
+"""Milliseconds after which a lone escape is the key itself; the library's default is a second."""
 
 
 def show(looker: Looker, *, is_run: bool) -> None:
-    """Show looks until the person quits.
+    """Show readings until the user quits.
 
     Raises:
-        Unavailable: the terminal is of a kind that is not known here.
-        QsctlError: the first look failed.
+        Unavailable: the type of the terminal is not known.
+        QsctlError: the first reading failed.
     """
     with suppress(locale.Error):  # names that are not ASCII; without the locale, curses shows bytes
         locale.setlocale(locale.LC_ALL, "")
@@ -63,11 +63,11 @@ def show(looker: Looker, *, is_run: bool) -> None:
 
 
 class Looker:
-    """Looks at a source again and again, in a thread of its own, so that keys are read while a service is silent.
+    """A thread that reads a source at an interval, so that keys are handled while a service does not answer.
 
     Args:
-        source: the source of looks.
-        interval_s: the time between two looks.
+        source: the source of readings.
+        interval_s: the time between two readings.
     """
 
     def __init__(self, source: LookSource, interval_s: float) -> None:
@@ -93,7 +93,7 @@ class Looker:
         self._thread.join(timeout=1.0)
 
     def first(self) -> Look:
-        """Return the first look.
+        """Wait for the first reading and return it.
 
         Raises:
             QsctlError: it failed.
@@ -106,7 +106,7 @@ class Looker:
             return self._look
 
     def latest(self) -> tuple[str, Look]:
-        """Return the title and the latest look; where later ones failed, with a note."""
+        """Return the title and the latest successful reading; with a note if later ones failed."""
         with self._changed:
             assert self._look is not None
             look, error = self._look, self._error
@@ -115,7 +115,7 @@ class Looker:
         return self._source.title(), look
 
     def heed(self, display: Display) -> Display:
-        """Look at what the display is of, unless it is stopped; return it without the steps that it asked for."""
+        """Let the following readings match the display; return the display without the applied steps."""
         self._source.steer(display.speed_steps, display.seek_steps, is_stopped=display.is_paused)
         with self._changed:
             if display.of != self._of or display.is_paused < self._is_paused or display.seek_steps:

@@ -1,7 +1,7 @@
-"""Looks at a broker: its clients with rates and discards, and the priority queues of one client.
+"""The source of `qsctl top` for a broker: its clients with rates and discards, and the priority queues of one client.
 
-Decides: what rates are. From one look to the next they are counted; the first look, and that of a client that has come
-back, has the broker's averages of the last minute.
+Decides the rates: counted from one reading to the next; in the first reading, and in that of a reconnected client, the
+broker's averages of the last minute.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _Counts = tuple[int, int, int]
 
 
 class BrokerSource:
-    """A broker.
+    """A broker as a `LookSource`.
 
     Args:
-        open_broker: opens it.
+        open_broker: connects to the broker.
     """
 
     def __init__(self, open_broker: Callable[[], AbstractContextManager[SempBroker]]) -> None:
@@ -58,20 +58,20 @@ class BrokerSource:
         self._before_s = 0.0
 
     def title(self) -> str:
-        """Return what is looked at, and when; see `LookSource`."""
+        """Return the broker's name and the instant of the reading."""
         return f"qsctl top   {self._name}   {datetime.now().astimezone():%H:%M:%S}"
 
     def look(self, of: str = "") -> Look:
-        """Return the clients, or the priority queues of one; see `LookSource`."""
+        """Return the clients, or the priority queues of the one that is named."""
         broker = self._broker or self._connected()
         broker.begin()
         return self._queues(broker, of) if of else self._clients(broker)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Do nothing: a broker has its own time; see `LookSource`."""
+        """Do nothing: only a replayed run can be steered."""
 
     def close(self) -> None:
-        """Close the connection; see `LookSource`."""
+        """Close the connection."""
         self._broker = None
         self._opened.close()
 

@@ -26,12 +26,12 @@ _SHORTEST_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Watched(DeclaredResult):
-    """The person has seen it."""
+    """The empty result after the user has quit."""
 
     watched: Annotated[str, "service, run folder, engine or broker that was looked at"]
 
     def blocks(self) -> list[Block]:
-        """Nothing is left to show."""
+        """Return nothing."""
         return []
 
 

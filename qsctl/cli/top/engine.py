@@ -1,7 +1,7 @@
-"""Looks at an integration engine, by its database or by listings that a timer takes.
+"""The source of `qsctl top` for an integration engine: its database, or listings that a timer captures.
 
-Decides: what rates are. From one look at a database to the next they are counted on the clock of its engine; what its
-outbound threads have delivered counts where that is more. Of listings the newest two are compared.
+Decides the rates. From one reading of a database to the next they are counted on the engine's clock; deliveries of its
+outbound threads are used if they are more. Of listings the newest two are compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_MESSAGES: Final = 500
 
 
 class EngineSource:
-    """An engine.
+    """An engine as a `LookSource`.
 
     Args:
         sources: its database, or listings.
@@ -54,11 +54,11 @@ class EngineSource:
         self._title = ""
 
     def title(self) -> str:
-        """Return what is looked at, and the instant of it; see `LookSource`."""
+        """Return the source's name, and the instant of the reading."""
         return f"qsctl top   {self._sources[0]}   {self._title}"
 
     def look(self, of: str = "") -> Look:
-        """Return the queues, or the messages of one in the order in which they go; see `LookSource`."""
+        """Return the queues, or the messages of the named one in the order in which they will be sent."""
         from qsctl.dumps.figures import trends
 
         if of:
@@ -77,10 +77,10 @@ class EngineSource:
         return Look("Queue", ENGINE_FIGURES, rows, _summary(rows, history), wrong or ("" if rows else "Nothing waits."))
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Do nothing: an engine has its own time; see `LookSource`."""
+        """Do nothing: only a replayed run can be steered."""
 
     def close(self) -> None:
-        """Do nothing: each look opens the files; see `LookSource`."""
+        """Do nothing: each reading opens and closes the files."""
 
     def _messages(self, of: str) -> Look:
         from qsctl.cli.engine.looks import is_one_database

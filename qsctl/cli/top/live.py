@@ -1,7 +1,7 @@
-"""Looks at a service that runs: over DDS by one connection, at an embedded one by opening it for each look.
+"""The source of `qsctl top` for a running service, over DDS or embedded.
 
-Decides: when the service is let go of. The state directory of an embedded service is locked while it is open, and other
-commands wait for it; so it is closed between looks.
+Decides when the service is closed. The state directory of an embedded service is locked while it is open, and other
+commands wait for it; so it is closed between readings.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class LiveSource:
-    """A service.
+    """A running service as a `LookSource`.
 
     Args:
-        open_service: opens it.
+        open_service: connects to the service.
         where: its location, as the user gave it.
-        keeps_open: whether one connection serves all looks.
+        keeps_open: whether one connection is kept for all readings.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class LiveSource:
         self._notice = ""
 
     def title(self) -> str:
-        """Return what is looked at, and when, in a few words."""
+        """Return the service's location and the instant of the reading."""
         return f"qsctl top   {self._where}   {datetime.now().astimezone():%H:%M:%S}"
 
     def look(self, of: str = "") -> Look:
-        """Return what is seen now: every queue, or with a name the consumers of that one."""
+        """Return the present state of every queue, or of the consumers of the named one."""
         self._notice = ""
         try:
             service = self._opened_service()
@@ -62,10 +62,10 @@ class LiveSource:
         return Look(seen.heading, seen.figures, seen.rows, seen.summary, seen.note or self._notice)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Ignore the key: a service has its own time."""
+        """Do nothing: only a replayed run can be steered."""
 
     def close(self) -> None:
-        """Let go of what is looked at."""
+        """Close the connection."""
         self._service = None
         with notes_go_to():  # they would be written over the screen
             self._opened.close()

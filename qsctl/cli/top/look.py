@@ -1,6 +1,6 @@
-"""A look at one instant: rows of figures with a name.
+"""One reading of a source of `qsctl top`: rows of figures with a name.
 
-Decides: which figures there are of live queues and of their consumers, and how rates come from two looks.
+Decides the figures of live queues and of their consumers, and how rates are computed from two readings.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A column of figures: the row's field, its heading in at most five characters, and in full.
+    """A column of figures: the row's field, its heading in at most five characters, and its full heading.
 
-    Where the terminal is too narrow, figures of the highest `rank` are left out first.
+    On a narrow terminal, figures of the highest `rank` are left out first.
     """
 
     field: str
@@ -33,36 +33,36 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Rows at one instant. Each has a `name`, and its figures by field."""
+    """Rows at one instant, each with a `name`, and its figures by field."""
 
     heading: str
-    """The kind of the names: `Queue`."""
+    """The heading of the names, such as `Queue`."""
     figures: Sequence[Figure]
     rows: Sequence[Row]
     summary: str = ""
-    """The sums, in one line."""
+    """The totals, in one line."""
     note: str = ""
-    """A note for the reader, such as that no service answered."""
+    """A note for the user, for example that no service answered."""
 
 
 class LookSource(Protocol):
-    """The source of looks."""
+    """A source of readings."""
 
     def title(self) -> str:
-        """Return what is looked at, and when, in a few words."""
+        """Return the source's name and the instant of the reading, in a few words."""
 
     def look(self, of: str = "") -> Look:
-        """Return what is seen now: every queue, or with a name the consumers of that one.
+        """Return the present state of every queue, or of the consumers of the named one.
 
         Raises:
-            QsctlError: nothing can be seen.
+            QsctlError: the source cannot be read.
         """
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Change the speed by doublings, move forward by twentieths, stop or continue: only runs support it."""
+        """Change the speed by doublings, move forward by twentieths, stop or continue; for replayed runs only."""
 
     def close(self) -> None:
-        """Let go of what is looked at."""
+        """Release the source."""
 
 
 QUEUE_FIGURES: Final = (
@@ -92,7 +92,7 @@ CONSUMER_FIGURES: Final = (
 
 @dataclass(slots=True)
 class Rates:
-    """Rates of counters, from one look to the next."""
+    """The rates of counters from one reading to the next."""
 
     _before: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     _before_ns: Nanoseconds = 0
@@ -100,9 +100,9 @@ class Rates:
     def of(
         self, statuses: Sequence[FromService[SharedReaderQueueStatus]], now_ns: Nanoseconds
     ) -> dict[tuple[str, str], tuple[float, float]]:
-        """Return samples a second that were received and acknowledged, by service and queue.
+        """Return the received and the acknowledged samples per second, by service and queue.
 
-        The first look, and that of a queue whose counters went back with a restart, has the service's own rates.
+        The first reading, and that of a queue whose counters were reset by a restart, has the service's own rates.
         """
         counted = {
             (service, each.queue_name): (each.total.received_message_count, each.total.acknowledged_message_count)
@@ -125,7 +125,7 @@ class Rates:
 def queues_seen(
     statuses: Sequence[FromService[SharedReaderQueueStatus]], rates: Mapping[tuple[str, str], tuple[float, float]]
 ) -> Look:
-    """Return the look at queues of services."""
+    """Return the reading of the queues of services."""
     rows: list[Row] = []
     for service, each in statuses:
         in_per_s, out_per_s = rates[service, each.queue_name]
@@ -159,7 +159,7 @@ def queues_seen(
 
 
 def consumers_seen(statuses: Sequence[FromService[SharedReaderQueueStatus]]) -> Look:
-    """Return the look at the consumers of a queue, in every service that hosts it."""
+    """Return the reading of the consumers of a queue, in every service that hosts it."""
     rows: list[Row] = [
         {
             "name": bytes(each.consumer_guid).hex(),
@@ -184,7 +184,7 @@ def consumers_seen(statuses: Sequence[FromService[SharedReaderQueueStatus]]) -> 
 
 
 def summary_of(rows: Sequence[Row]) -> str:
-    """Return sums of what every row has."""
+    """Return the totals of the rows' figures, in one line."""
     from qsctl.cli.output.fitting import short_figure
 
     def total(name: str) -> str:

@@ -1,7 +1,7 @@
-"""A run or a recording at any instant: the messages in its queues, arrivals and departures.
+"""The source of `qsctl top` for a run or a recording: its queues at any instant, with arrivals and departures.
 
-Decides: the resolution of time. Movements are counted in bins of time, as many as memory allows: a depth is exact at
-the ends of bins, a rate is the mean of the bins of the last second.
+Decides the resolution of time. Movements are counted in bins of time, as many as memory allows: a depth is exact at the
+ends of bins, a rate is the mean of the bins of the last second.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ from qsctl.summary.recorded_run import holding_of
 _CELLS_MAX: Final = 4_000_000
 _BINS_MAX: Final = 4_000
 _MOVES: Final = ("in", "out", "gone", "sent", "again", "lost")
-"""Movements of a message, each counted in its bin: enters, is delivered, leaves the queue in any way, is sent, is sent
-again, is lost.
-"""
+"""Kinds of movements of a message, counted by bin: enters, delivered, leaves in any way, sent, sent again, lost."""
 
 RUN_FIGURES: Final = (
     Figure("depth", "Depth", "Depth"),
@@ -52,11 +50,11 @@ CONSUMER_FIGURES: Final = (
 
 @dataclass(slots=True)
 class RunClock:
-    """The time in a run: it advances by itself, and can be stopped, set and made faster.
+    """The clock of a replayed run: it advances by itself, and can be stopped, set and accelerated.
 
     Args:
         horizon_ns: the end of the run, where it stops.
-        speed: seconds of the run a second.
+        speed: seconds of the run per second.
     """
 
     horizon_ns: Nanoseconds
@@ -66,12 +64,12 @@ class RunClock:
     _since_ns: int = field(default_factory=time.monotonic_ns)
 
     def now(self) -> Nanoseconds:
-        """Return the instant of the run."""
+        """Return the present instant of the run."""
         self._go_on()
         return round(self._at_ns)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Change the speed, the instant, and whether it is stopped."""
+        """Change the speed, the instant, and whether the clock is stopped."""
         self._go_on()
         self.speed = min(max(self.speed * 2.0**speed_steps, 2.0**-10), 2.0**30)
         self._at_ns = min(max(0.0, self._at_ns + seek_steps * self.horizon_ns / 20), float(self.horizon_ns))
@@ -85,15 +83,15 @@ class RunClock:
 
 
 class RunSource:
-    """A run folder.
+    """A run folder as a `LookSource`.
 
     Args:
         folder: of a run of `simulate` or `replay`, or a recording.
-        speed: seconds of the run a second.
+        speed: seconds of the run per second.
         replication: the repetition to show.
 
     Raises:
-        NotFound: it is not a run, it has no message rows, or no such replication.
+        NotFound: the folder is not a run, has no message rows, or has no such replication.
         Damaged: a file of it is missing or was changed.
     """
 
@@ -113,40 +111,40 @@ class RunSource:
         self._deliveries: pa.Table | None = None
 
     def title(self) -> str:
-        """Return what is looked at, and when, in a few words."""
+        """Return the run's name, its present instant, and its speed."""
         at, horizon = self.clock.now() / SECOND_NS, self.clock.horizon_ns / SECOND_NS
         how = "stopped" if self.clock.is_stopped else f"{self.clock.speed:g} times as fast"
         end = "   the end" if at >= horizon else ""
         return f"qsctl top   {self._run.folder.name}   {at:.3f} s of {horizon:.3f} s   {how}{end}"
 
     def look(self, of: str = "") -> Look:
-        """Return what is seen now: every queue, or with a name the consumers of that one."""
+        """Return every queue at the present instant, or the consumers of the named one."""
         now = self.clock.now()
         return self._consumers(of, now) if of else self.at(now)
 
     def steer(self, speed_steps: int, seek_steps: int, *, is_stopped: bool) -> None:
-        """Change the speed by doublings, move forward by twentieths, stop or continue: only runs support it."""
+        """Change the speed by doublings, move forward by twentieths, stop or continue."""
         self.clock.steer(speed_steps, seek_steps, is_stopped=is_stopped)
 
     def close(self) -> None:
-        """Do nothing: everything was read."""
+        """Do nothing: the files were read completely."""
 
     def depths(self, name: str, now_ns: Nanoseconds, count: int) -> list[int]:
-        """Return the depths of a queue in the bins of time before an instant, at most `count`, oldest first."""
+        """Return the depths of a queue in at most `count` bins of time before an instant, the oldest first."""
         seen = min(self._bins, now_ns * self._bins // max(1, self.clock.horizon_ns))
         found: list[int] = self._depths[self._names.index(name), max(0, seen - count) : seen].tolist()
         return found
 
     @property
     def bin_ns(self) -> float:
-        """Return the length of a bin of time."""
+        """Return the length of a bin of time in nanoseconds."""
         return float(self.clock.horizon_ns / self._bins)
 
     def at(self, now_ns: Nanoseconds) -> Look:
-        """Return the queues as they were at an instant of the run."""
+        """Return the queues at an instant of the run."""
         horizon_ns = max(1, self.clock.horizon_ns)
         seen = min(self._bins, now_ns * self._bins // horizon_ns)
-        """Bins that are over."""
+        """Number of complete bins."""
         second = max(1, min(self._bins, round(SECOND_NS * self._bins / horizon_ns)))
         before = max(0, seen - second)
         span_s = max(1, seen - before) * horizon_ns / self._bins / SECOND_NS
@@ -183,7 +181,7 @@ class RunSource:
         return Look("Consumer", CONSUMER_FIGURES, rows, summary, "" if rows else "No consumer is there.")
 
     def _present(self, of: str, now_ns: Nanoseconds) -> dict[int, str]:
-        """Return the consumers that are there, GUIDs by their numbers."""
+        """Return the GUIDs of the consumers that are present at an instant, by their numbers."""
         present: dict[int, str] = {}
         for batch in batches_of(self._run.folder, self._run.info, "peers", None):
             for row in batch.to_pylist():
@@ -220,12 +218,12 @@ class RunSource:
 
 
 def _is_queue(full_name: str, of: str) -> bool:
-    """Return whether a queue's full name is that of a row: rows have the service's name and the queue's own."""
+    """Return whether a queue's full name belongs to a row, whose name is the service's and the queue's own."""
     return full_name.rpartition("/")[2] == of.rpartition("/")[2]
 
 
 def _moves(run: RecordedRun, replication: int) -> tuple[list[str], Any]:
-    """Return the names of the queues, and their movements by kind, queue and bin."""
+    """Return the names of the queues, and the numbers of movements by kind, queue and bin."""
     info = run.info
     counters = run.counters()
     rows = counters.filter(pc.equal(counters["replication"], replication))
@@ -267,7 +265,7 @@ def _messages(run: RecordedRun, replication: int) -> Iterator[pa.RecordBatch]:
 
 
 def _count(counts: Any, batch: pa.RecordBatch, place: Any, holds: Any, info: RunInfo, bins: int) -> None:
-    """Add the movements of some messages."""
+    """Add the movements of a batch of messages to the counts."""
 
     def column(name: str) -> Any:
         return pc.fill_null(pc.cast(batch[name], pa.int64()), -1).to_numpy(zero_copy_only=False)

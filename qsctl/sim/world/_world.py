@@ -1,6 +1,6 @@
 """A cluster of service instances and the programs around it, on one virtual clock, with all simulated faults.
 
-The services run the live driver (`services.process`), the programs have the state machines of live clients, and only
+The services run the live driver (`services._process`), the programs have the state machines of live clients, and only
 the transport between them is simulated here. A `Director` applies the faults; observers judge. The seed decides
 everything: there is no other randomness, no real clock, and no dependence on the order of a set.
 """

@@ -1,7 +1,7 @@
-"""`--from-broker` of `init` and `calibrate`: captures of a broker, or the broker itself, asked twice.
+"""`--from-broker` of `init` and `calibrate`: captures of a broker, or the broker itself, queried twice.
 
-Decides: how captures are named. One that is neither an address nor a context is a file; two files are in the order of
-time. A broker is asked twice, with `--interval` between.
+Decides what a text refers to: an address or a context is a broker, anything else a file; two files are in the order of
+time. A broker is queried twice, `--interval` apart.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ CapturedProfileOption = Annotated[
 ]
 _LOOK_S = 10.0
 _FLOWS_OF = 50
-"""Clients whose flows are asked for, each by a request of its own."""
+"""Largest number of clients whose flows are queried, each by a request of its own."""
 
 
 @dataclass(frozen=True)
 class Captures(OptionGroup):
-    """The listings of a broker, at one instant or at two."""
+    """The options of a broker's listings, at one instant or at two."""
 
     from_broker: FromBrokerOption = None
     interval: IntervalOption = ""
@@ -69,14 +69,14 @@ class Captures(OptionGroup):
 
     @property
     def source(self) -> str:
-        """The captured source, as text."""
+        """Return the names of the sources as text."""
         return " and ".join(self.from_broker or ())
 
     def read(self) -> tuple[CapturedClients, list[ClientProfile]]:
         """Return the clients with their rates, and the client profiles.
 
         Raises:
-            UsageError: there are none, or more than two.
+            UsageError: there is no capture, or more than two.
             QsctlError: a file cannot be read, or the broker does not answer.
         """
         from qsctl.sim.captured.observed import observe
@@ -96,7 +96,7 @@ class Captures(OptionGroup):
         return observe(listings[-1], before_or_none, seconds), self._profiles()
 
     def seconds(self) -> float | None:
-        """Return the time between two captures; None where it is not given.
+        """Return the time between two captures in seconds; None if it is not given.
 
         Raises:
             UsageError: it is not a duration above zero.
@@ -136,7 +136,7 @@ class Captures(OptionGroup):
     def _asked(
         self, place: str, seconds: float | None
     ) -> tuple[Listings, Listings, Sequence[ClientProfile], float]:  # fmt: skip
-        """Ask a broker twice, and for its client profiles."""
+        """Query a broker twice; return both listings, its client profiles, and the seconds between."""
         from qsctl.broker.semp import SempBroker
         from qsctl.cli.monitoring.listing_source import joined
         from qsctl.cli.profiles.options import noted
@@ -156,7 +156,7 @@ class Captures(OptionGroup):
 
 
 def _guaranteed(found: Listings) -> list[tuple[str, str]]:
-    """Return the clients that guaranteed messages were delivered to, by message VPN and name; those with most first."""
+    """Return the clients that received guaranteed messages, by message VPN and name; those with most messages first."""
     counts = {
         (each.message_vpn or "default", each.name): row.delivered_messages or 0
         for each in found.clients
@@ -167,7 +167,7 @@ def _guaranteed(found: Listings) -> list[tuple[str, str]]:
 
 
 def _look(broker: SempBroker) -> Listings:
-    """Return what a broker lists of its clients now."""
+    """Query the listings of a broker's clients."""
     from qsctl.cli.monitoring.listing_source import joined, optional
 
     return joined(broker.listings("clients"), *optional(broker.client_queues, broker.connections))

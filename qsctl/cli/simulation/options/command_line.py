@@ -1,4 +1,4 @@
-"""The command line that runs the same again, as a user would type it."""
+"""The command line that repeats a run, as a user would type it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def command_line(
     variables: Mapping[str, str],
     assignments: Mapping[str, str],
 ) -> str:
-    """Return a command with what it was given, quoted for a shell.
+    """Return a command with its arguments, quoted for a shell.
 
     Args:
-        command: as in `simulate`.
-        argument: the scenario; None where none was named.
-        options: each with its value; None where it was not given.
+        command: the command's words, as in `simulate`.
+        argument: the scenario; None if none was named.
+        options: each with its value; None if it was not given.
         variables: of `--var`.
         assignments: of `--set`.
     """

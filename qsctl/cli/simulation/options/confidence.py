@@ -1,4 +1,4 @@
-"""Checks of options for the commands that simulate many times."""
+"""The check of `--confidence`, for commands that simulate many replications."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from qsctl.errors import UsageError
 
 
 def checked_confidence(confidence: float) -> float:
-    """Return the confidence level, when it is one.
+    """Return the confidence level, after checking that it is between 0 and 1.
 
     Raises:
-        UsageError: it is not between 0 and 1.
+        UsageError: it is not.
     """
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"--confidence {confidence} is not between 0 and 1", remedy="Write it as in 0.95.")

@@ -1,7 +1,7 @@
-"""`--broker` and `--from` of `init` and `what-if`: a queue of another broker, by its preset and by what its tools list.
+"""`--broker` and `--from` of `init` and `what-if`: a queue of another broker, by a preset and by listings of its tools.
 
-Decides: which queue is meant where a file lists several, and that the kind of queue that is listed goes before a preset
-of another product.
+Decides which queue is used if a file lists several, and that a listed queue's kind has precedence over a preset of
+another product.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ SettingOption = Annotated[
 
 @dataclass(frozen=True)
 class ForeignQueueOptions(OptionGroup):
-    """A queue of another broker, and its load."""
+    """The options of a queue of another broker, and of its load."""
 
     broker: BrokerKindOption = None
     listed_files: ListedOption = None
@@ -103,12 +103,12 @@ class ForeignQueueOptions(OptionGroup):
 
     @property
     def is_given(self) -> bool:
-        """Return whether a queue of another broker is meant."""
+        """Return whether a preset or a listing is given."""
         return self.broker is not None or bool(self.listed_files)
 
     @property
     def stray(self) -> str:
-        """The first option that means nothing without a preset or a listing; empty where none is given."""
+        """Return the first given option that requires a preset or a listing; empty if there is none."""
         given = {
             "--queue": self.queue, "--arrivals": self.arrivals, "--work": self.work, "--consumers": self.consumers,
             "--set": self.settings,
@@ -116,7 +116,7 @@ class ForeignQueueOptions(OptionGroup):
         return next((option for option, value in given.items() if value), "")
 
     def given(self) -> dict[str, str]:
-        """Return what the command line states, by words.
+        """Return the values that the command line gives, by the names of settings.
 
         Raises:
             UsageError: a setting is not of the form SETTING=VALUE, or is given twice, or the rate has no unit.
@@ -137,25 +137,25 @@ class ForeignQueueOptions(OptionGroup):
         return found
 
     def read(self, seconds: float | None) -> ForeignQueues:
-        """Return what the files list; nothing where there are none.
+        """Read the listings; empty without files.
 
         Args:
-            seconds: between two files of the same queue; None: as the files have it.
+            seconds: time between two files of the same queue; None for the times in the files.
 
         Raises:
-            NotFound: there is no such file.
-            ListingError: one is none of what is known.
+            NotFound: a file does not exist.
+            ListingError: a file is not a known listing.
         """
         from qsctl.sim.brokers.listed.model import joined
 
         return joined([_read(each) for each in self.listed_files or ()], seconds)
 
     def chosen(self, found: ForeignQueues) -> tuple[BrokerKind, ForeignQueue | None]:
-        """Return the queue that is meant, and whose preset it has.
+        """Return the broker whose preset applies, and the selected queue; None without listings.
 
         Raises:
-            UsageError: several are listed and none is named, or the preset is of another product.
-            NotFound: none has the name.
+            UsageError: several queues are listed and none is named, or the preset is of another product.
+            NotFound: no queue has the name.
         """
         if not found.queues:
             assert self.broker is not None
@@ -182,7 +182,7 @@ class ForeignQueueOptions(OptionGroup):
 
     @property
     def source(self) -> str:
-        """The source of the values, as text."""
+        """Return the names of the listings as text."""
         return " and ".join(Path(each).name if each != "-" else STANDARD_INPUT for each in self.listed_files or ())
 
 
@@ -197,10 +197,10 @@ def drafted(
     horizon_ns: int | None = None,
     longest_ns: int = 0,
 ) -> QueueDraft:
-    """Return the scenario of the queue that the options mean, with these settings changed.
+    """Return the draft of a scenario for the selected queue, with these settings changed.
 
     Raises:
-        QsctlError: see `ForeignQueueOptions.chosen` and `draft_of`.
+        QsctlError: as raised by `ForeignQueueOptions.chosen` and `draft_of`.
     """
     from qsctl.sim.brokers.draft import draft_of, find_setting
 
@@ -214,11 +214,11 @@ def drafted(
 
 
 def read_in(text: str, folder: Path) -> Scenario:
-    """Return the scenario that a text is in a folder, whose files it may name; nothing is left there.
+    """Return the scenario of a text, read by way of a temporary file in the folder, whose files it may name.
 
     Raises:
-        ConfigError: it breaks a rule.
-        UsageError: there is no such folder, or nothing can be written there.
+        ConfigError: the scenario is not valid.
+        UsageError: the folder does not exist or is not writable.
     """
     from qsctl.sim.scenario.xml import read_scenario
 

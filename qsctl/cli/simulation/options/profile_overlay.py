@@ -1,4 +1,4 @@
-"""`--client-profile` of the commands that simulate: files whose values replace those of a scenario's profile."""
+"""`--client-profile` of the commands that simulate: files whose values replace those of a scenario's profiles."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ClientProfileOption = Annotated[
 
 
 def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> tuple[Scenario, Mapping[str, str]]:
-    """Return the scenario with the values of client profiles, and the changed ones as `--set` has them.
+    """Return the scenario with the values of client profiles, and the changed values by the paths of `--set`.
 
-    Which profile replaced which is noted on standard error.
+    The replacements are noted on standard error.
 
     Raises:
         ProfileError: a file is not valid.
-        UsageError: it is not clear which profile is meant.
+        UsageError: it is ambiguous which profile of the scenario is replaced.
     """
     overrides: dict[str, str] = {}
     for option in options or ():
@@ -44,7 +44,7 @@ def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> t
 
 
 def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapping[str, str]]:
-    """Return the scenario with the values of one client profile; see `with_client_profiles`."""
+    """Return the scenario with the values of one client profile; otherwise as `with_client_profiles`."""
     from qsctl.profiles.formats.file import choose
     from qsctl.sim.scenario.overrides.overlay import overlay
 
@@ -69,12 +69,12 @@ def compared_runs(
 ) -> tuple[Location, ...]:  # fmt: skip
     """Simulate a scenario once with each client profile, with the same seed; return the run folders.
 
-    Both sides take about as long: the first shows its cost where it is long, and asks, unless `yes`.
+    Both sides take about as long: if the first turns out to be long, it shows its cost and asks, unless `yes`.
 
     Raises:
-        UsageError: it is not clear which of the scenario's profiles is meant.
-        Interrupted: the user ended it, or the program that called.
-        Declined: the user was asked and declined.
+        UsageError: it is ambiguous which profile of the scenario is replaced.
+        Interrupted: the user or the calling program ended it.
+        Declined: the user answered no.
     """
     from qsctl.eventlog.run_folder import RunStatus, new_folder
     from qsctl.eventlog.schema import LogLevel

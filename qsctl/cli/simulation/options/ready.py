@@ -1,4 +1,4 @@
-"""The scenarios that come with qsctl, as `--list` of the commands that run them shows them."""
+"""The scenarios that come with qsctl, for the option `--list` of the commands that run them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def ready_of_model(model: Model | None, command: str) -> ReadyScenarios:
-    """Return the ready scenarios of a model, or all of them, with the command that runs one."""
+    """Return the ready scenarios of a model (None: of all), with the command that runs one."""
     from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
 
     found = []

@@ -1,4 +1,4 @@
-"""Options of the commands that begin with a recording: `--from`, `--model`, `--config`."""
+"""Options of the commands that start from a recording: `--from`, `--model`, `--config`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
 
 ARRIVALS_PARENT: Final = Path("qsctl-runs")
-"""Below it the arrivals of a broker's clients are written."""
+"""Folder below which the arrivals of a broker's clients are written."""
 
 FromOption = Annotated[
     str | None,
@@ -71,11 +71,11 @@ class RecordedOptions(OptionGroup):
     ] = None
 
     def service(self, variables: Mapping[str, str]) -> ServiceSettings | None:
-        """Return the service of `--config`; None: the recorded one.
+        """Return the configuration of `--config`; None for the recorded one.
 
         Raises:
             ConfigError: a file is not valid.
-            UsageError: the load is a broker's clients'.
+            UsageError: the load is that of a broker's clients.
         """
         if not self.config:
             if self.config_name is not None:
@@ -99,11 +99,11 @@ class RecordedOptions(OptionGroup):
         return loaded.configuration.service
 
     def scenario(self, recording: str, variables: Mapping[str, str]) -> Scenario:
-        """Return the scenario that a recording makes, without what `--set` changes.
+        """Return the scenario that replays a recording, before the changes of `--set`.
 
         Raises:
             NotFound: it is not a run.
-            InvalidInput: nothing can be replayed.
+            InvalidInput: the recording cannot be replayed.
         """
         from qsctl.eventlog.location import location
         from qsctl.sim.replay.egress import egress_scenario
@@ -117,7 +117,7 @@ class RecordedOptions(OptionGroup):
         return egress_scenario(folder, Model(self.model.value), ARRIVALS_PARENT)
 
     def given(self) -> list[tuple[str, object]]:
-        """Return the options as they were given, for the command that runs the same again."""
+        """Return the given options with their values, for the command that repeats the run."""
         options: list[tuple[str, object]] = []
         if self.model is not ReplayModel.REPLAY:
             options.append(("--model", self.model))
@@ -126,7 +126,7 @@ class RecordedOptions(OptionGroup):
 
 
 def with_other_recordings(scenario: Scenario, recordings: Sequence[str]) -> Scenario:
-    """Return a replay of one recording as one of several.
+    """Return the replay of one recording, extended to several recordings.
 
     Raises:
         UsageError: the load is that of a broker's clients.
@@ -151,10 +151,10 @@ def scenario_or_recording(
     variables: Mapping[str, str],
     seed: int | None,
 ) -> Scenario:
-    """Return what a command simulates: a scenario by file or name, or a recording, by `--from`.
+    """Return the scenario to simulate: one by file or name, or the replay of a recording by `--from`.
 
     Raises:
-        UsageError: both, or neither, or an option of recordings with a scenario.
+        UsageError: both are given, or neither, or an option of recordings with a scenario.
     """
     import dataclasses
 

@@ -1,4 +1,4 @@
-"""`--best` and `--front`, of `qsctl sweep` and of the report of one."""
+"""`--best` and `--front` of `qsctl sweep` and of a sweep's report."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ FrontOption = Annotated[
 
 
 def asked_criteria(best: str | None, front: str | None) -> list[tuple[Criterion, ...]]:
-    """Return the measures that were named, of each option that was given.
+    """Return the measures that each given option names.
 
     Raises:
-        UsageError: one is of another form, or there is no such measure.
+        UsageError: a text is not of the form, or there is no such measure.
     """
     from qsctl.summary.sweeps.selection import parse_criteria
 

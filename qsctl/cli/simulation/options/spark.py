@@ -1,4 +1,4 @@
-"""Options of the commands that run on Spark, and what runs their simulations elsewhere."""
+"""Options that choose where simulations are computed: on Spark, or in processes of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPARK_PANEL = "Spark"
 
 @dataclass(frozen=True)
 class ClusterOptions(OptionGroup):
-    """The Spark that a command computes on."""
+    """The options of the Spark cluster that a command computes on."""
 
     master: Annotated[
         str,
@@ -45,7 +45,7 @@ class ClusterOptions(OptionGroup):
     ] = None
 
     def spark_options(self) -> SparkOptions:
-        """Return the options as the pipeline has them.
+        """Return the options as `SparkOptions`.
 
         Raises:
             UsageError: a setting is not NAME=VALUE.
@@ -55,14 +55,14 @@ class ClusterOptions(OptionGroup):
         return SparkOptions(master=self.master, conf=parse_conf(self.conf or ()))
 
     def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
-        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+        """Return the runner of a scenario's simulations; None for Spark."""
         del scenario
         return nullcontext()
 
 
 @dataclass(frozen=True)
 class TaskOptions(ClusterOptions):
-    """Options of a command that computes on this machine without Java, or on Spark if requested."""
+    """The options of a command that computes on this machine without Java, or on Spark if requested."""
 
     spark: Annotated[
         bool,
@@ -75,14 +75,14 @@ class TaskOptions(ClusterOptions):
 
     @property
     def wants_spark(self) -> bool:
-        """Return whether an option or a variable asks for Spark."""
+        """Return whether an option or an environment variable requests Spark."""
         from qsctl.summary.spark.session import CONF_VARIABLE, MASTER_VARIABLE
 
         named = (self.master, self.conf, os.environ.get(MASTER_VARIABLE), os.environ.get(CONF_VARIABLE))
         return self.spark or any(named)
 
     def spark_asked_for(self) -> SparkOptions | None:
-        """Return the options of Spark as the pipeline has them; None: Spark is not asked for.
+        """Return the options as `SparkOptions`; None if Spark is not requested.
 
         Raises:
             UsageError: a setting is not NAME=VALUE.
@@ -90,7 +90,7 @@ class TaskOptions(ClusterOptions):
         return self.spark_options() if self.wants_spark else None
 
     def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
-        """Return what runs the simulations of a scenario; None: Spark, by these options."""
+        """Return the runner of a scenario's simulations; None for Spark."""
         if self.wants_spark:
             return super().runner(scenario)
         from qsctl.summary.sweeps.local_runner import LocalRunner
@@ -100,19 +100,19 @@ class TaskOptions(ClusterOptions):
 
 @dataclass(frozen=True)
 class LocalProcesses(TaskOptions):
-    """Processes of this machine in place of Spark: what a program has unless it asks for Spark, and no Java."""
+    """The options of a calling program: processes of this machine without Java, unless it requests Spark."""
 
     workers: int = 1
 
     def runner(self, scenario: Scenario) -> AbstractContextManager[Runner | None]:
-        """Return what runs the simulations, until the block ends."""
+        """Return the runner of a scenario's simulations in processes of this machine."""
         from qsctl.summary.sweeps.local_runner import LocalRunner
 
         return LocalRunner(scenario, self.workers, _end_where_asked)
 
 
 def _end_where_asked() -> None:
-    """End the work where the program that called wants that.
+    """End the work if the calling program requests it.
 
     Raises:
         Interrupted: it does.

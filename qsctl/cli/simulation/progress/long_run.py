@@ -1,8 +1,8 @@
-"""The cost of a long run, found while it begins: time, memory and disk; and on a terminal the question to go on.
+"""The cost of a long run (time, memory, disk), estimated while it begins; and the question on a terminal to continue.
 
-Decides: when a run is long. Its first seconds are extrapolated over its horizon and its replications: nothing is
-simulated for the estimate alone, and what compiling took is left out. A script is not asked: the question needs a
-terminal on both sides, as those of `confirmation`.
+Decides when a run is long. Its first seconds are extrapolated over its horizon and its replications: nothing is
+simulated for the estimate alone, and the time of compilation is excluded. A script is not asked: the question requires
+that standard input and standard error are terminals, as those of `confirmation`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from qsctl.sim.replication import ReplicationProgress
 
 FOUND_AFTER_S: Final = 2.0
-"""Seconds of simulating that are extrapolated."""
+"""Seconds of simulation that are extrapolated."""
 
 YesOption = Annotated[
     bool, typer.Option("--yes", "-y", help="Skip the question on a terminal before work of more than a minute.")
@@ -35,12 +35,12 @@ YesOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """Estimate of the rest of a run: seconds, and the most bytes of memory and on the disk."""
+    """The estimated cost of the rest of a run: seconds, and the largest sizes in memory and on disk, in bytes."""
 
     seconds: float
     memory_bytes: int
     disk_bytes: int | None
-    """None: the run folder is not on this machine."""
+    """None if the run folder is not on this machine."""
 
     def __str__(self) -> str:
         minutes = self.seconds / 60
@@ -51,13 +51,13 @@ class RunCost:
 
 @dataclass(slots=True)
 class LongRun:
-    """A run that may be long: how far its replications are, and what the user answered.
+    """A run that may be long: the progress of its replications, its estimated cost, and the user's answer.
 
     Args:
-        folder: the run folder, which grows.
+        folder: the run folder, whose size is measured.
         replications: of the whole run.
-        workers: processes that simulate side by side.
-        end: called where the user declines: ends the run at its next slice.
+        workers: number of processes that simulate concurrently.
+        end: called if the user declines; ends the run at its next slice.
         yes: whether the question is skipped.
     """
 
@@ -69,7 +69,7 @@ class LongRun:
     cost: RunCost | None = None
     declined: bool = False
     asked_s: float = 0.0
-    """Seconds that the question was open, which are no part of the run's."""
+    """Seconds in which the question was open, to be subtracted from the run's time."""
     _began_s: float = 0.0
     _first: float = 0.0
     _done: dict[int, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class LongRun:
     _is_known: bool = False
 
     def is_found(self, progress: ReplicationProgress) -> bool:
-        """Return True once, at the report that shows that the run is long; `cost` is known then."""
+        """Record progress; return True once, at the report that shows that the run is long and that sets `cost`."""
         from qsctl.summary.sweeps.cost import ASKED_ABOVE_S
 
         self._done[progress.replication] = progress.simulated_ns / progress.horizon_ns
@@ -106,7 +106,7 @@ class LongRun:
         return int(written * self.replications / done)
 
     def ask(self) -> None:
-        """Show the cost, and ask whether to go on where the user can answer; a no ends the run at its next slice."""
+        """Show the cost, and ask on a terminal whether to continue; a no ends the run at its next slice."""
         cost = self.cost
         assert cost is not None
         text = str(cost)
@@ -126,7 +126,7 @@ class LongRun:
         return f" The disk has only {memory_text(free)} left." if cost.disk_bytes > free else ""
 
     def remove_declined(self) -> None:
-        """Remove the run folder where the user declined.
+        """Remove the run folder if the user declined.
 
         Raises:
             Declined: the user did.
@@ -142,7 +142,7 @@ class LongRun:
 
 
 def _confirmed() -> bool:
-    """Return whether the user agrees; Ctrl-C, which otherwise ends a run at its next slice, is a no."""
+    """Ask whether to continue; Ctrl-C, which otherwise ends a run at its next slice, counts as no."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return typer.confirm("Go on?", default=True, err=True)

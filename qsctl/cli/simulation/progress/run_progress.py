@@ -1,4 +1,4 @@
-"""While a simulation runs: a bar with the time left on a terminal, and what Ctrl-C means."""
+"""The progress bar of a running simulation on a terminal, and the handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ COMPILING: Final = (
     "qsctl compile does it beforehand."
 )
 _RATE_AFTER_S: Final = 0.5
-"""Before, a rate is mostly of what was prepared."""
+"""Seconds before which no rate is shown, as it would mainly consist of preparation."""
 
 
 @contextmanager
 def run_progress(
     name: str, replications: int, long_run: LongRun | None = None
 ) -> Iterator[Callable[[ReplicationProgress], None] | None]:
-    """Show on standard error a bar with messages, their rate and the time left; nothing where that is not a terminal.
+    """Yield a callback that shows a bar with messages, rate and time left; None if standard error is not a terminal.
 
-    Compilation is announced. A run that is found to be long is shown with its cost, once, by `long_run`.
+    Compilation is announced. If the run turns out to be long, `long_run` shows its cost, once.
     """
     if (program := program_caller()) is not None:
         yield _reported_to(program, replications)
@@ -92,14 +92,14 @@ def _reported_to(program: ProgramCaller, replications: int) -> Callable[[Replica
 
 
 class Stopped:
-    """The state whether the user interrupted the run, or the program that called wants it to end."""
+    """The request to stop a run, by the user or by the calling program."""
 
     def __init__(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         self.is_interrupted = False
         self._should_stop = should_stop
 
     def end(self) -> None:
-        """End the run at its next slice."""
+        """Request that the run ends at its next slice."""
         self.is_interrupted = True
 
     def __call__(self) -> bool:
@@ -109,7 +109,7 @@ class Stopped:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Stopped]:
-    """End the run at its next slice at the first Ctrl-C, which keeps what there is; at once at the second."""
+    """Yield the request to stop that the first Ctrl-C sets, which keeps the results so far; the second ends at once."""
     import signal
     import threading
 

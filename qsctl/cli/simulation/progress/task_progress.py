@@ -1,4 +1,4 @@
-"""A progress bar for work that is counted in replications: on a terminal, nothing in a pipe."""
+"""A progress bar for work counted in replications: on a terminal, and nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.errors import Interrupted
 
 
 def rate_text(done: int, seconds: float) -> str:
-    """Return how many a second, or a minute where these are few; empty where none is done yet."""
+    """Return a rate per second, or per minute if it is low; empty if nothing is done yet."""
     if done <= 0 or seconds <= 0.0:
         return ""
     rate = done / seconds
@@ -22,15 +22,13 @@ def rate_text(done: int, seconds: float) -> str:
 
 
 class ShowProgress:
-    """A progress display of the number done and the total; this one shows nothing, since standard error is not a
-    terminal.
-    """
+    """A progress display; this base class shows nothing, and is used where there is no terminal."""
 
     def __call__(self, done: int, total: int) -> None:
-        """Show it."""
+        """Show the progress."""
 
     def pause(self) -> None:
-        """Remove what is shown, for a question comes, until there is more to show."""
+        """Hide the display before a question, until the next progress."""
 
 
 class _Bar(ShowProgress):
@@ -68,7 +66,7 @@ class _Bar(ShowProgress):
 
 
 class _ToProgram(ShowProgress):
-    """Progress for a program that called; it ends the work where it wants to."""
+    """Progress reported to a calling program, which may end the work."""
 
     def __init__(self, program: ProgramCaller) -> None:
         self._program = program
@@ -81,7 +79,7 @@ class _ToProgram(ShowProgress):
 
 @contextmanager
 def task_progress(what: str) -> Iterator[ShowProgress]:
-    """Yield what shows progress on a terminal, and nothing in a pipe; it is gone when the block ends."""
+    """Yield a progress display: a bar on a terminal, nothing in a pipe; it is removed when the block ends."""
     program = program_caller()
     if program is not None:
         yield _ToProgram(program)

@@ -1,4 +1,4 @@
-"""A run that the command line watches: its progress, Ctrl-C, and the question where it turns out to be long."""
+"""A run watched by the command line: its progress, Ctrl-C, and the question if it turns out to be long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """The callbacks for a run, as `sim.run.run` takes them."""
+    """The callbacks that `sim.run.run` receives for a run."""
 
     progress: Callable[[ReplicationProgress], None] | None
     stop: Callable[[], bool]
@@ -26,23 +26,23 @@ class WatchedRun:
 
     @property
     def asked_s(self) -> float:
-        """Seconds that the question was open, which are no part of the run's."""
+        """Return the seconds in which the question was open, to be subtracted from the run's time."""
         return self._long_run.asked_s
 
 
 @contextmanager
 def watched_run(name: str, folder: Location, replications: int, workers: int, *, yes: bool) -> Iterator[WatchedRun]:
-    """Show the progress of a run that happens within the `with` statement, and ask where it is long.
+    """Yield the callbacks for a run within the block, which show its progress and ask if it is long.
 
     Args:
         name: shown beside the bar.
-        folder: the run folder; it is removed where the user declines.
+        folder: the run folder; it is removed if the user declines.
         replications: of the run.
-        workers: processes that simulate side by side.
+        workers: number of processes that simulate concurrently.
         yes: whether the question is skipped.
 
     Raises:
-        Declined: the user was asked and declined.
+        Declined: the user answered no.
     """
     with stop_on_interrupt() as stopped:
         long_run = LongRun(folder, replications, workers, stopped.end, yes)

@@ -1,4 +1,4 @@
-"""The masters of a simulated cluster's replicated queues, and what was made of the rules that it must keep."""
+"""The results of a simulated cluster: masters of its replicated queues, and verdicts on the rules that it must keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cluster_fields(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVerdict]) -> dict[str, Plain]:
-    """Return the fields of a document; none for a run of another model."""
+    """Return the cluster's fields of a document; empty for a run of another model."""
     if not verdicts:
         return {}
     return {"replicated_queues": _queue_rows(queues), "verdicts": _verdict_rows(verdicts)}
@@ -22,17 +22,17 @@ def cluster_fields(queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVer
 def cluster_blocks(
     queues: Sequence[ReplicatedQueue], verdicts: Sequence[RuleVerdict], *, is_summed: bool
 ) -> list[Block]:
-    """Return what people see; `is_summed`: counts are of several repetitions, times the longest of one."""
+    """Return the cluster's tables; `is_summed`: counts are sums over repetitions, times the longest of one."""
     return _queue_blocks(queues, is_summed=is_summed) + _verdict_blocks(verdicts)
 
 
 def _queue_rows(queues: Sequence[ReplicatedQueue]) -> list[Row]:
-    """One row a queue."""
+    """Return one row per queue."""
     return [{**fields_of(each), "first_master": each.first_master or None} for each in queues]
 
 
 def _queue_blocks(queues: Sequence[ReplicatedQueue], *, is_summed: bool) -> list[Block]:
-    """Return a table of the queues; `is_summed`: counts are of several repetitions, times the longest of one."""
+    """Return a table of the queues; `is_summed`: counts are sums over repetitions, times the longest of one."""
     if not queues:
         return []
     total, largest = (" Σ", " max") if is_summed else ("", "")
@@ -60,7 +60,7 @@ def _queue_blocks(queues: Sequence[ReplicatedQueue], *, is_summed: bool) -> list
 
 
 def _verdict_rows(verdicts: Sequence[RuleVerdict]) -> list[Row]:
-    """One row a rule."""
+    """Return one row per rule."""
     return [
         {
             "rule": each.rule,
@@ -76,7 +76,7 @@ def _verdict_rows(verdicts: Sequence[RuleVerdict]) -> list[Row]:
 
 
 def _verdict_blocks(verdicts: Sequence[RuleVerdict]) -> list[Block]:
-    """Return a table of the rules; of each broken one what was found, and the schedule that breaks it."""
+    """Return a table of the rules; for each broken one its first violation, and the schedule that breaks it."""
     if not verdicts:
         return []
     columns = [

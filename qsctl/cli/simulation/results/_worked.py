@@ -1,6 +1,4 @@
-"""The results of a broker's queue with simulated consumers: duplicates, backlog, the utilization of each consumer,
-costs.
-"""
+"""The results of a broker's queue with simulated consumers: duplicates, backlog, utilization of consumers, costs."""
 
 from __future__ import annotations
 
@@ -15,18 +13,18 @@ if TYPE_CHECKING:
     from qsctl.eventlog.run_folder import QueueWorker, WorkedQueue
 
 _MOST_WORKERS = 20
-"""More consumers than these are summed by their group on the screen."""
+"""Number of consumers above which the screen shows sums by group."""
 
 
 def worked_fields(queues: Sequence[WorkedQueue], workers: Sequence[QueueWorker]) -> dict[str, Plain]:
-    """Return the fields of a document; none for a run of another model."""
+    """Return these fields of a document; empty for a run of another model."""
     if not queues:
         return {}
     return {"worked_queues": [_queue_row(each) for each in queues], "workers": [_worker_row(each) for each in workers]}
 
 
 def worked_blocks(queues: Sequence[WorkedQueue], workers: Sequence[QueueWorker], *, is_summed: bool) -> list[Block]:
-    """Return what people see; `is_summed`: counts are of several repetitions, the rest the largest of one."""
+    """Return the tables; `is_summed`: counts are sums over repetitions, other figures the largest of one."""
     if not queues:
         return []
     return [TextBlock("\n".join(_sentence(each, is_summed=is_summed) for each in queues)), *_worker_blocks(workers)]

@@ -1,10 +1,10 @@
-"""Durations of simulated time, for people."""
+"""Durations of simulated time as text."""
 
 from __future__ import annotations
 
 
 def short_duration(duration_ns: float | None) -> str:
-    """Return a duration to three or four digits; empty for none."""
+    """Return a duration with three or four digits and its unit; empty for None."""
     if duration_ns is None:
         return ""
     value = float(duration_ns)
@@ -15,5 +15,5 @@ def short_duration(duration_ns: float | None) -> str:
 
 
 def short_seconds(seconds: float | None) -> str:
-    """Return a duration in seconds as `short_duration` has it."""
+    """Return a duration given in seconds, in the form of `short_duration`; empty for None."""
     return short_duration(None if seconds is None else round(seconds * 1e9))

@@ -1,7 +1,7 @@
-"""The simulator's own counters as the figures that Spark makes of the log: summed by client, group or queue.
+"""The simulator's own counters as the figures that Spark computes from the log: summed by client, group or queue.
 
-Histograms of the same buckets add up exactly, so that percentiles of a group are those of all its waits, within the
-width of a bucket.
+Histograms with equal buckets can be added exactly, so that percentiles of a group are those of all its waits, to within
+the width of a bucket.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
 
 PERCENTILE_ERROR: Final = 2.0**-7
-"""The width of a histogram's bucket against its start."""
+"""Relative width of a histogram's bucket: its width divided by its lower bound."""
 
 
 @dataclasses.dataclass
 class _Sum:
-    """One group's rows added up."""
+    """The sum of the rows of one group."""
 
     totals: dict[str, int] = dataclasses.field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     replications: set[int] = dataclasses.field(default_factory=set)
@@ -38,7 +38,7 @@ class _Sum:
     done: DoneTimes | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add one client's queue in one replication."""
+        """Add the counters of one client's queue in one replication."""
         for name in COUNTS:
             self.totals[name] += row[name]
         self.replications.add(row["replication"])
@@ -91,11 +91,12 @@ class _Sum:
 
 
 def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | None]) -> tuple[QueueFigures, ...]:
-    """Figures by place and queue.
+    """Return the figures by place and queue.
 
     Args:
         counters: rows of `eventlog.schema.COUNTERS` with a column `replication`.
-        place: what a row's client number and name are summed under; None where only queues are kept apart.
+        place: returns, from a client's number and name, the name that its rows are summed under; None to sum all
+            clients.
     """
     sums: dict[tuple[str | None, str], _Sum] = {}
     order: dict[str | None, int] = {}
@@ -113,7 +114,7 @@ def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | No
 
 
 def group_of(scenario: Scenario) -> Callable[[int, str], str]:
-    """Return the name of the group that a client number belongs to; a client without a group is its own."""
+    """Return a function from a client's number and name to its group's name, or to its own without a group."""
     bounds: list[tuple[int, str]] = []
     first = 0
     for group in scenario.groups:
@@ -127,9 +128,7 @@ def group_of(scenario: Scenario) -> Callable[[int, str], str]:
 
 
 def client_count(scenario: Scenario) -> int:
-    """Return how many clients the scenario has: of an integration engine, threads; a simulated service counts as
-    one.
-    """
+    """Return the number of clients (of an integration engine, threads); a simulated service counts as one."""
     if scenario.engine is not None:
         return sum(len(process.threads) + 1 for process in scenario.engine.processes)
     return sum(group.count for group in scenario.groups) or 1

@@ -1,4 +1,4 @@
-"""Intervals of the times of a run, as a table and as rows, with the warnings of its start-up."""
+"""Confidence intervals of the times of a run, as a table and as rows, with warnings about its start-up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def interval_rows(intervals: Sequence[RunInterval]) -> list[Row]:
-    """Return one row a queue and measure, in ns."""
+    """Return one row per queue and measure, in nanoseconds."""
     return [
         {
             **fields_of(each, "queue", "measure"),
@@ -28,13 +28,13 @@ def interval_rows(intervals: Sequence[RunInterval]) -> list[Row]:
 
 
 def heading_of(measure: str) -> str:
-    """Return the heading of a time: "In queue, p99"."""
+    """Return the heading of a measure of time, such as "In queue, p99"."""
     time, _, figure = measure.rpartition("_")
     return f"{'To done' if time == 'time_to_done' else 'In queue'}, {figure}"
 
 
 def interval_blocks(intervals: Sequence[RunInterval], confidence: float | None) -> list[Block]:
-    """Return the table of the intervals, one line a queue, then what speaks against them."""
+    """Return a table of the intervals with one line per queue, then warnings about their validity."""
     if confidence is None:
         return []
     if not intervals:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RareResult(SimulateResult):
-    """The estimate of one rare figure; without one, pilot runs saw nothing of it."""
+    """The estimate of one rare figure; without an estimate, if the pilot runs did not contain the event."""
 
     scenario: str
     model: str
@@ -39,7 +39,7 @@ class RareResult(SimulateResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Without an interval the answer is no: nothing is shown."""
+        """Return NO without an interval, since nothing is shown then; else DONE."""
         return ExitStatus.DONE if self._has_interval else ExitStatus.NO
 
     @property
@@ -47,7 +47,7 @@ class RareResult(SimulateResult):
         return self.estimate is not None and self.estimate.has_interval
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the estimate and its basis under stable names."""
         found = self.estimate
         shown = found if self._has_interval else None
         return {
@@ -75,7 +75,7 @@ class RareResult(SimulateResult):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return the figure first, then what it rests on."""
+        """Return the figure, then the runs that it is based on."""
         found = self.estimate
         if found is None or not found.seen:
             return [TextBlock(self._unseen(), "bad"), TextBlock(f"Again: {self.reproduce}", "faint")]

@@ -1,4 +1,4 @@
-"""The results of `qsctl replay`: then and now side by side, and each difference where nothing was changed."""
+"""The results of `qsctl replay`: recorded and replayed figures, and the differences of an unchanged replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES_SHOWN: Final = 20
 
 
 class ReplayResult(Result):
-    """Base of what the command returns: of a broker's clients, what `simulate` returns."""
+    """Base class of the command's results: of a replay, or of a broker's clients."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "recording": "-o json and yaml: the run folder that was replayed",
@@ -44,25 +44,25 @@ class ReplayResult(Result):
 
 @dataclass(frozen=True)
 class BrokerReplay(ReplayResult):
-    """A broker's clients under a recorded load, shown as a simulation is."""
+    """A broker's clients under a recorded load, shown as a simulation."""
 
     simulated: Simulated
 
     @property
     def exit_status(self) -> ExitStatus:
-        """As of a simulation."""
+        """Return the exit status of the simulation."""
         return self.simulated.exit_status
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the simulation's document."""
         return self.simulated.document()
 
     def rows(self) -> Sequence[Row]:
-        """One row a line of the table."""
+        """Return the simulation's rows."""
         return self.simulated.rows()
 
     def blocks(self) -> Sequence[Block]:
-        """Return what a simulation shows."""
+        """Return the simulation's tables and texts."""
         return self.simulated.blocks()
 
 
@@ -74,7 +74,7 @@ RESAMPLED = (
 
 @dataclass(frozen=True)
 class Replayed(ReplayResult):
-    """A replay, its figures beside those of the recording, and what differs."""
+    """A replay: its figures beside those of the recording, and their differences."""
 
     recording: str
     folder: str
@@ -87,13 +87,13 @@ class Replayed(ReplayResult):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """A replay that was stopped is interrupted; one without a change that is not equal is an answer of no."""
+        """Return INTERRUPTED for a stopped replay, NO for an unchanged one that is not equal, else DONE."""
         if self.status != "complete":
             return ExitStatus.INTERRUPTED
         return ExitStatus.DONE if self.difference.is_equal or self.difference.changes else ExitStatus.NO
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the replay under stable names."""
         return {
             **fields_of(self, "recording", "folder", "status", "seed", "replications"),
             "changes": dict(self.difference.changes),
@@ -117,11 +117,11 @@ class Replayed(ReplayResult):
         }  # fmt: skip
 
     def rows(self) -> Sequence[Row]:
-        """One row a queue and measure."""
+        """Return one row per queue and measure."""
         return [fields_of(each, "queue", "measure", "unit", "then", "now", "low", "high") for each in self.measured]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the sentence, the table, the differences, and where the run is."""
+        """Return the verdict, the table, the differences, and the run folder."""
         columns = [
             Column("queue", "Queue"),
             Column("measure", "Measure"),
@@ -162,7 +162,7 @@ class Replayed(ReplayResult):
 
 
 def equality_sentence(difference: ReplayDifference) -> str:
-    """Return the agreement of a replay with its recording, in a sentence."""
+    """Return a sentence on whether a replay equals its recording."""
     arrivals = sum(each.arrivals_then for each in difference.queues)
     deliveries = sum(each.deliveries_then for each in difference.queues)
     if difference.changes:
@@ -182,7 +182,7 @@ def equality_sentence(difference: ReplayDifference) -> str:
 
 
 def measured_text(value: float | None, unit: str) -> str:
-    """Return a value of `Measured` for people."""
+    """Return a value of `Measured` with its unit; empty for None."""
     if value is None:
         return "–"
     return short_duration(value) if unit == "ns" else f"{value:,.6g}"

@@ -1,4 +1,4 @@
-"""The results of `qsctl simulate`: the operators' table, discards by priority and cause, and the run folder."""
+"""The results of `qsctl simulate`: a table of queues, discards by priority and cause, and the run folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MODEL_NAMES = {
 
 
 COMPILE_SHOWN_S = 0.5
-"""Less compiling than this is not mentioned."""
+"""Compilation that takes less than this (in seconds) is not mentioned."""
 
 OWN_NAMES = {
     "tibco": {
@@ -58,7 +58,10 @@ OWN_NAMES = {
         "wait": WORKED_WAIT,
     },
 }
-"""A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
+"""Headings that a model uses in place of the general ones [CLOVERLEAF].
+
+An integration engine discards results of failed route details.
+"""
 
 _OWN_PLACE = frozenset(
     {
@@ -75,11 +78,11 @@ _OWN_PLACE = frozenset(
         "report",
     }
 )
-"""Fields that a document has in another form, or not at all."""
+"""Fields that the document contains in another form, or not at all."""
 
 
 class SimulateResult(Result):
-    """Base of what the command returns."""
+    """Base class of the command's results."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",
@@ -156,17 +159,17 @@ class Simulated(SimulateResult):
     intervals: tuple[RunInterval, ...] = ()
     confidence: float | None = None
     report: RunReport | None = field(default=None, repr=False, compare=False)
-    """The run itself, for programs."""
+    """The run itself, for calling programs; not part of the document."""
 
     @property
     def exit_status(self) -> ExitStatus:
-        """A run that was stopped is interrupted; a cluster that broke a rule is an answer of no."""
+        """Return INTERRUPTED for a stopped run, NO if a cluster broke a rule, else DONE."""
         if any(each.violations for each in self.verdicts):
             return ExitStatus.NO
         return ExitStatus.DONE if self.status == "complete" else ExitStatus.INTERRUPTED
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the run under stable names."""
         fields: dict[str, Plain] = {
             name: getattr(self, name) for name in self.__dataclass_fields__ if name not in _OWN_PLACE
         }
@@ -183,11 +186,11 @@ class Simulated(SimulateResult):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a client or group and queue."""
+        """Return one row per client or group, and queue."""
         return [figures_row(each) for each in self.queues]
 
     def blocks(self) -> Sequence[Block]:
-        """Return what operators look for, in the order in which they do."""
+        """Return the tables and texts, in the order in which operators look for them."""
         blocks: list[Block] = [TextBlock(self._headline())]
         if self.description:
             blocks.append(TextBlock(self.description, "faint"))
@@ -224,7 +227,7 @@ class Simulated(SimulateResult):
         )
 
     def _repeats(self) -> list[Block]:
-        """Deliveries after the first: after a disconnect, an eviction from G-1, a rejection or a time-out."""
+        """Return the numbers of repeated deliveries (after a disconnect, eviction, rejection or time-out)."""
         repeated = [each for each in self.queues if each.redelivered_messages]
         lines = [
             f"{place_of(each)}: {each.redelivered_messages:,} deliveries were repeats."
@@ -254,13 +257,13 @@ class ReadyScenarios(ListResult, SimulateResult):
 
     scenarios: tuple[ReadyScenario, ...]
     command: str = "qsctl simulate NAME"
-    """The command that runs one."""
+    """The command that runs one of the scenarios."""
 
     def rows(self) -> Sequence[Row]:
-        """One row a scenario."""
+        """Return one row per scenario."""
         return [fields_of(each) for each in self.scenarios]
 
     def blocks(self) -> Sequence[Block]:
-        """Names, models and what they show."""
+        """Return a table of names, models and descriptions."""
         columns = [Column("name", "Scenario"), Column("model", "Model"), Column("description", "What it shows")]
         return [TableBlock(columns, self.rows()), TextBlock(f"Run one with: {self.command}", "faint")]

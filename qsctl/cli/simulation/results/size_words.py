@@ -1,4 +1,4 @@
-"""Texts for the answer of `qsctl size`: the evidence, its basis, and the searched range."""
+"""Texts for the answer of `qsctl size`: the verdict, its evidence, and the searched range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def answer_text(sizing: Sizing) -> str:
-    """Return the answer as a sentence: what is stated of the settings, and no more than was shown."""
+    """Return the answer as a sentence, which states no more about the settings than was shown."""
     targets = " and ".join(target.text for target in sizing.targets)
     sure = f"with {100 * sizing.confidence:g} % confidence"
     if sizing.answer is None:
@@ -44,7 +44,7 @@ def answer_text(sizing: Sizing) -> str:
 
 
 def load_text(scenario: Scenario) -> str | None:
-    """Return on which loads the answer rests, where they are those of a recording; None of any other scenario."""
+    """Return the loads that the answer is based on, if they are those of a recording; else None."""
     replay = scenario.replay
     if replay is None:
         return None
@@ -77,7 +77,7 @@ def _settings(sizing: Sizing, values: tuple[int, ...]) -> str:
 
 
 def looked_at_text(sizing: Sizing) -> str:
-    """Return which part of the range was looked at, by which directions, and what contradicts them."""
+    """Return the searched part of the range, the assumed effect of each setting, and the results that contradict it."""
     from qsctl.sim.sizing.directions import Direction
 
     parts = []
@@ -110,7 +110,7 @@ def looked_at_text(sizing: Sizing) -> str:
 
 
 def statement_of(evidence: TargetEvidence) -> str:
-    """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
+    """Return as a clause what the replications show about a target; the confidence is that of this statement."""
     from qsctl.summary.inference.evidence import Basis
     from qsctl.summary.inference.sequential import SequentialAnswer
 
@@ -134,7 +134,7 @@ def statement_of(evidence: TargetEvidence) -> str:
 
 
 def _mean_statement(evidence: TargetEvidence, what: str) -> str:
-    """Return what is shown of a mean, and what it rests on, or why these runs cannot show it."""
+    """Return what is shown about a mean and on which assumption, or why these runs cannot show it."""
     from qsctl.summary.inference.sequential import SequentialAnswer
 
     target, runs = evidence.target, evidence.runs
@@ -155,7 +155,7 @@ def _mean_statement(evidence: TargetEvidence, what: str) -> str:
 
 
 def _support(target: Target, support: Support) -> str:
-    """Return what a run has at most, and why."""
+    """Return the largest possible value of a run, and the reason for it."""
     from qsctl.summary.inference.evidence import BoundSource
 
     why = {
@@ -168,20 +168,20 @@ def _support(target: Target, support: Support) -> str:
 
 
 def _about(number: float) -> str:
-    """Return a number of runs in two digits."""
+    """Return a number of runs, rounded up to two digits."""
     digits = max(0, math.floor(math.log10(number)) - 1)
     return f"{math.ceil(number / 10**digits) * 10**digits:,}"
 
 
 def _violation(target: Target) -> str:
-    """Return what a run has that violates the target."""
+    """Return the condition that a violating run meets, as in `discards(D-1) > 0`."""
     opposite = {"<": "≥", "<=": ">", ">": "≤", ">=": "<", "=": "≠"}
     operator = opposite[target.operator] if target.wanted else target.operator
     return f"{target.measure}({target.queue}) {operator} {_value(target, target.bound)}"
 
 
 def evidence_text(evidence: TargetEvidence) -> str:
-    """Return the runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
+    """Return the number of violating runs, or a mean with its interval in the measure's unit, by the kind of target."""
     from qsctl.sim.sizing.targets import TargetKind
     from qsctl.summary.inference.evidence import Basis
 
@@ -208,7 +208,7 @@ def _is_time(target: Target) -> bool:
 
 
 def memory_text(size_bytes: int) -> str:
-    """Bytes for people, in powers of 1,024."""
+    """Return a size as text, with units in powers of 1024."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:

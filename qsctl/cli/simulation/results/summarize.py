@@ -1,6 +1,4 @@
-"""The results of `qsctl summarize` and `qsctl simulate --spark`: the operators' table, then the figures that it
-lacks.
-"""
+"""The results of `qsctl summarize` and `qsctl simulate --spark`: the table of queues, then Spark's further figures."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
 KEYS = ("run_id", "replication", "client", "queue", "topic_id")
 HEADINGS = {"run_id": "Run", "replication": "Replication", "client": "Client", "queue": "Queue", "topic_id": "Topic"}
 MOST_LINES = 60
-"""A table longer than this is cut on the screen; every other format has all of it."""
+"""Largest number of lines of a table on the screen; every other format has all of them."""
 
 
 @dataclass(frozen=True)
 class SparkSummary(Result):
-    """A summary as Spark made it."""
+    """A summary computed by Spark."""
 
     summary: RunSummary
 
@@ -85,7 +83,7 @@ class SparkSummary(Result):
     }
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the summary under stable names."""
         summary = self.summary
         return {
             **fields_of(summary, "runs", "facts", "complete", "level", "by"),
@@ -98,11 +96,11 @@ class SparkSummary(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a group."""
+        """Return one row per group."""
         return [figures_row(each) for each in self.summary.queues]
 
     def blocks(self) -> Sequence[Block]:
-        """Tables for people."""
+        """Return the tables and texts."""
         summary = self.summary
         own_names = {"wait": WORKED_WAIT} if summary.worked_queues else None
         blocks: list[Block] = list(queue_blocks(summary.queues, own_names))
@@ -214,7 +212,7 @@ _OF_CONNECTIONS = {
     "redelivered_to_dmq_messages": "Redelivered to DMQ (Msgs)",
     "rejected_to_dmq_messages": "Rejected to DMQ (Msgs)",
 }
-"""Columns of the table `connections`, of which those are shown that are not zero everywhere."""
+"""Columns of the table `connections`, of which those with a value other than zero are shown."""
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -224,23 +222,23 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def figures_row(figures: QueueFigures) -> dict[str, Plain]:
-    """One group's figures under their stable names."""
+    """Return one group's figures under their stable names."""
     derived = fields_of(figures, "wait_mean_ns", "lost_messages", "loss_ratio", "delivered_per_second")
     return {**fields_of(figures), **derived}
 
 
 def place_of(figures: QueueFigures) -> str:
-    """Return a group in words: `desks-1 D-1`."""
+    """Return a group in words, as in `desks-1 D-1`."""
     return " ".join(str(value) for key in KEYS if (value := getattr(figures, key)) is not None)
 
 
 def queue_blocks(
     queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None, *, grouped: bool = False
 ) -> Sequence[Block]:
-    """Return the counters as `show client … stats queue` has them [P7500], and the wait beside.
+    """Return the counters in the form of `show client … stats queue` [P7500], and the waits.
 
-    A row of several clients or replications has for each figure whether it is their sum or the largest of them.
-    `own_names` are a model's own words for columns; `grouped`: rows are of groups of clients, named as one.
+    For a row of several clients or replications, a heading marks whether its figure is the sum or the largest of them.
+    `own_names` are a model's own headings; `grouped`: rows are of groups of clients.
     """
     keys = [key for key in KEYS if any(getattr(each, key) is not None for each in queues)]
     together = grouped or any(each.client is None or each.replications > 1 for each in queues)
@@ -291,11 +289,11 @@ def queue_blocks(
 
 _WAIT = "until a message is sent to its client"
 WORKED_WAIT = "until work on a message begins"
-"""Of a broker's queue."""
+"""The description of the wait in a broker's queue."""
 
 
 def done_blocks(queues: Sequence[QueueFigures], wait: str = _WAIT) -> list[Block]:
-    """Return what the two times are, and how many messages are unfinished, where messages are acknowledged."""
+    """Return a description of the two times, and the number of unfinished messages, if messages are acknowledged."""
     if not any(each.done_messages for each in queues):
         return []
     text = f"Wait: {wait}; done: until it is acknowledged"
@@ -317,7 +315,7 @@ _WHERE_THEY_ARE = {
     "too_big_messages": "Refused, too big (Msgs)",
     "evicted_messages": "Evicted (Msgs)",
 }
-"""Columns that are shown when a figure in them is not zero."""
+"""Columns that are shown if one of their figures is not zero."""
 
 _LOSS_HEADINGS = {
     "discarded_messages": "Congestion",
@@ -338,7 +336,7 @@ _OF_ENGINES = frozenset({"inbound-post-TPS", "pre-translation", "post-translatio
 
 
 def waiting_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
-    """Of an integration engine, the queue where messages wait most: what limits it is behind that."""
+    """Return the queue of an integration engine with most waiting; the bottleneck is the stage after it."""
     if not any(each.queue in _OF_ENGINES for each in queues):
         return []
     total_ns = sum(each.wait_sum_ns for each in queues)
@@ -355,7 +353,7 @@ def waiting_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
 
 
 def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None) -> list[Block]:
-    """Return the losses by queue and cause, the one that began first in front; or a sentence that none was lost."""
+    """Return the losses by queue and cause, the earliest first; or a sentence that nothing was lost."""
     lost = sorted(
         (each for each in queues if each.lost_messages),
         key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0),
@@ -392,7 +390,7 @@ def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | N
 
 
 def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
-    """One row a kind of event."""
+    """Return one row per kind of event."""
     return [
         {
             **fields_of(each, "event", "count", "clients", "first_ns"),
@@ -405,7 +403,7 @@ def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
 
 
 def happening_blocks(happenings: Sequence[Happening]) -> list[Block]:
-    """Return the events that were raised, one line each, with the reason."""
+    """Return the events that occurred, one line each, with the reason."""
     if not happenings:
         return []
     rows: list[Row] = [

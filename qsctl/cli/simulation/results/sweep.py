@@ -1,4 +1,4 @@
-"""The results of `qsctl sweep`: points and queues with the measures that decide, each with its interval."""
+"""The results of `qsctl sweep`: the most important measures by point and queue, each with its interval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("discards", "loss_ratio", "throughput", "time_in_queue_mean", "time_in_queue_p99")
 OF_DONE = ("time_to_done_mean", "time_to_done_p99", "unfinished")
-"""Shown besides where messages are acknowledged."""
+"""Measures that are shown, too, if messages are acknowledged."""
 HEADINGS = {
     "discards": "Discards",
     "loss_ratio": "Loss %",
@@ -41,14 +41,14 @@ HEADINGS = {
     "backlog_mean": "Backlog, mean",
 }
 OF_BROKERS = ("dead", "duplicates", "utilization", "backlog_mean")
-"""Shown besides of brokers' queues."""
+"""Measures that are shown, too, of brokers' queues."""
 OF_CLUSTERS = ("time_to_master", "refused_before_master", "time_without_master", "elections")
-"""Shown in place of what only brokers' queues have."""
+"""Measures of clusters, shown in place of those that only brokers' queues have."""
 
 
 @dataclass(frozen=True)
 class BrokenRun:
-    """A repetition of a cluster that broke a rule, and how it is seen again."""
+    """A repetition of a cluster that broke a rule, and the command that reproduces it."""
 
     point: str
     seed: int
@@ -57,7 +57,7 @@ class BrokenRun:
 
 @dataclass(frozen=True)
 class SweepTable(Result):
-    """The measures of every point and queue."""
+    """The measures at every point, by queue."""
 
     folder: Location
     scenario: str
@@ -67,13 +67,13 @@ class SweepTable(Result):
     confidence: float
     measures: tuple[PointMeasure, ...]
     broken: tuple[BrokenRun, ...] = ()
-    """Of clusters: repetitions that broke a rule."""
+    """Repetitions of a cluster that broke a rule."""
     load: str | None = None
-    """Of a recording: which loads the repetitions had."""
+    """The loads of the repetitions, if they are those of a recording."""
     precision: str | None = None
-    """The precision that was reached, where one was requested."""
+    """The precision that was reached, if one was requested."""
     selections: tuple[Selection, ...] = ()
-    """The selections of `--best` and `--front`."""
+    """The points selected by `--best` and `--front`."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",
@@ -97,11 +97,11 @@ class SweepTable(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """A cluster that broke a rule is an answer of no, as in `simulate`."""
+        """Return NO if a repetition of a cluster broke a rule, else DONE."""
         return ExitStatus.NO if self.broken else ExitStatus.DONE
 
     def document(self) -> Plain:
-        """Everything, with stable names."""
+        """Return the sweep under stable names."""
         return {
             "folder": str(self.folder),
             **fields_of(self, "scenario", "replications", "points", "reused_replications", "confidence"),
@@ -113,7 +113,7 @@ class SweepTable(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """One row a point, queue and measure."""
+        """Return one row per point, queue and measure."""
         from qsctl.summary.sweeps.points import UNITS
 
         return [
@@ -133,7 +133,7 @@ class SweepTable(Result):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """Return a line for each point and queue."""
+        """Return a table with one line per point and queue."""
         lines: dict[tuple[str, str], dict[str, Plain]] = {}
         for each in self.measures:
             line = lines.setdefault((str(each.point), each.queue), {"queue": each.queue, **dict(each.point.values)})
@@ -195,7 +195,7 @@ _MOST_BROKEN = 5
 
 
 def selection_document(selection: Selection) -> Plain:
-    """Return what `-o json` has of the best, or of a front."""
+    """Return the document of the best points or of a front."""
     return {
         "criteria": [str(each) for each in selection.criteria],
         **fields_of(selection, "confidence", "replications", "worse_at_most"),

@@ -1,4 +1,4 @@
-"""The results of `qsctl what-if`: the sentence, the simulated values, and the command for more."""
+"""The results of `qsctl what-if`: the answer in a sentence, the simulated values, and the command for more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS: Final[Mapping[str, str]] = {
 """Measures in words."""
 _COMPILE_SHOWN_S: Final = 0.5
 _EXACT: Final = 1e-4
-"""Of the mean: a half width below is not shown, for no digit of the mean is in doubt."""
+"""Relative half width below which it is not shown, since every digit of the mean is certain."""
 _NOUNS: Final[Mapping[str, str]] = {
     "time_to_done_p99": "a 99th percentile of the time to done",
     "time_in_queue_p99": "a 99th percentile of the time to start",
@@ -40,12 +40,12 @@ _NOUNS: Final[Mapping[str, str]] = {
     "dead": "dead letters",
     "backlog_max": "a backlog",
 }
-"""Measures as what a value has; others by their names."""
+"""Measures as noun phrases; others are shown by their names."""
 
 
 @dataclass(frozen=True)
 class WhatIf(Result):
-    """The answer; the exit status is 1 where no value is shown to be enough."""
+    """The answer to a question; the exit status is 1 if no value is shown to suffice."""
 
     file: str
     broker: str
@@ -80,11 +80,11 @@ class WhatIf(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """The exit status: failure where no value suffices."""
+        """Return NO if no value suffices, else DONE."""
         return ExitStatus.DONE if self.answer.chosen is not None or not self.setting else ExitStatus.NO
 
     def document(self) -> Plain:
-        """Return everything, with stable names."""
+        """Return the answer under stable names."""
         return {
             "sentence": self.sentence(),
             "broker": self.broker,
@@ -105,7 +105,7 @@ class WhatIf(Result):
         }
 
     def rows(self) -> Sequence[Row]:
-        """Return a row a value and measure."""
+        """Return one row per value and measure."""
         return [
             {
                 "value": point.text,
@@ -121,7 +121,7 @@ class WhatIf(Result):
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """Return the sentence, the values, what was assumed and how to go on."""
+        """Return the sentence, the values, the assumptions, and the next steps."""
         names = list(dict.fromkeys(name for point in self.answer.points for name in point.measures))
         columns = [
             Column("value", self.setting or "Queue", "right"),
@@ -192,7 +192,7 @@ class WhatIf(Result):
 
 
 def interval_text(measure: str, interval: Interval, arrived: float) -> str:
-    """Return a mean with its half width, in its unit; of counted messages with their share."""
+    """Return a mean with its half width and unit; for counted messages with their fraction."""
     from qsctl.summary.sweeps.what_if import counts_messages
 
     if measure.startswith("time_"):
@@ -217,7 +217,7 @@ def _count(value: float) -> str:
 
 
 def _noun(measure: str) -> str:
-    """Return a measure as what a value has."""
+    """Return a measure as a noun phrase."""
     return _NOUNS.get(measure, measure)
 
 

@@ -6,5 +6,5 @@
 - `stores.py`: P7, P10: the content of disks; `liveness.py`: P12; `configuration.py`: P14; `strangers.py`: P15.
 
 P13, equal seeds give equal histories, is tested by comparing two runs' fingerprints (`results/verdict.py`);
-`results/client_view.py` judges by the programs' view alone.
+`results/_client_view.py` judges by the programs' view alone.
 """

@@ -1,4 +1,4 @@
-"""One simulated service instance: the live driver (`process`) on virtual time, and the faults that can happen to it.
+"""One simulated service instance: the live driver (`_process`) on virtual time, and the faults that can happen to it.
 
 Decides when the driver makes a pass, and at which points a crash may occur. While the process waits for the disk it
 does nothing else, and its messages leave after that wait. A process whose disk refuses the service as a whole ends, and
