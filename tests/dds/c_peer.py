@@ -1,13 +1,15 @@
-"""Peers in C, built from their own IDL with another release of Cyclone DDS, as Debian packages it."""
+"""Peers in C, built from their own IDL and that of qsctl with another release of Cyclone DDS, as Debian packages it."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from qsctl.shipped import shipped
 from tests.processes import run
 
 PEER = Path(__file__).parent / "peer"
@@ -28,15 +30,18 @@ needs_c = pytest.mark.skipif(
 )
 
 
-def build(directory: Path, idl: str, program: str, *idlc_options: str) -> Path:
-    """Compile `program` with the types of `idl`; without options `idlc` adds the types' own descriptions."""
+def build(directory: Path, idls: Sequence[str], program: str, *idlc_options: str) -> Path:
+    """Compile `program` with the types of IDL files, its own or those of qsctl (`schemas/…`); without options `idlc` adds
+    the types' own descriptions.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    for source in (idl, program):
-        shutil.copy(PEER / source, directory)
-    types = Path(idl).stem
+    shutil.copy(PEER / program, directory)
     (directory / "types").mkdir()
-    run([str(IDLC), *idlc_options, "-o", "types", idl], cwd=directory, check=True)
+    for idl in idls:
+        shutil.copy(shipped(idl) if idl.startswith("schemas/") else PEER / idl, directory)
+        run([str(IDLC), *idlc_options, "-o", "types", Path(idl).name], cwd=directory, check=True)
     built = directory / "peer"
-    command = [str(COMPILER), "-O1", "-Itypes", "-o", str(built), program, f"types/{types}.c", "-lddsc"]
+    types = [f"types/{Path(idl).stem}.c" for idl in idls]
+    command = [str(COMPILER), "-O1", "-Itypes", "-o", str(built), program, *types, "-lddsc"]
     run(command, cwd=directory, check=True)
     return built

@@ -23,7 +23,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import reader_qos, writer_qos
 from qsctl.transport.dds.wire.raw import RawWriter
-from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import monitoring_class
 from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -114,7 +114,7 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
     )
     assert again.retcode.name == "RTI_SERVICE_COMMAND_REPLY_DUPLICATED"
     (status,) = stranger.ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, f"{ORDERS}/status")
-    read: Any = WireQueueStatus.deserialize(bytes(status.octet_body))
+    read: Any = monitoring_class("Monitoring::SharedReaderQueueStatus").deserialize(bytes(status.octet_body))
     assert (read.queue_name, read.current_message_count) == ("P/S/Orders", 0)
 
 

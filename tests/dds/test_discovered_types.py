@@ -70,7 +70,7 @@ def peer(service: ServiceProcess) -> Iterator[PlainPeer]:
 
 @pytest.fixture(scope="module")
 def undescribed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("undescribed"), "undescribed.idl", "undescribed.c", "-t")
+    return build(tmp_path_factory.mktemp("undescribed"), ["undescribed.idl"], "undescribed.c", "-t")
 
 
 @contextlib.contextmanager

@@ -159,7 +159,7 @@ def participant_of_endpoint(reader: DataReader[Any]) -> str:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("hostile"), "hostile.idl", "hostile.c", "-t")
+    return build(tmp_path_factory.mktemp("hostile"), ["hostile.idl"], "hostile.c", "-t")
 
 
 @contextmanager

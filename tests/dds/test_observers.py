@@ -19,10 +19,9 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import last_value_qos, partition_qos, reader_qos, writer_qos
 from qsctl.transport.dds.wire import frames
 from qsctl.transport.dds.wire.raw import RawReader, RawWriter
-from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import MONITORING_TOPIC, monitoring_class
 from qsctl.transport.dds.wire.wire_types import (
     LOGGER_TOPIC,
-    MONITORING_TOPIC,
     WireAcknowledgmentFrame,
     WireFrame,
     WireLogMessage,
@@ -72,7 +71,9 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
 
         # A reader that comes late gets the last status: the writer is transient-local.
         statuses = DataReader(
-            participant.entity, participant.topic(MONITORING_TOPIC, WireQueueStatus), qos=last_value_qos()
+            participant.entity,
+            participant.topic(MONITORING_TOPIC, monitoring_class("Monitoring::SharedReaderQueueStatus")),
+            qos=last_value_qos(),
         )
         found: list[Any] = []
 

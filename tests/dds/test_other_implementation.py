@@ -1,7 +1,8 @@
 """Another implementation of DDS in another language, with the names of section 5.3 alone: Cyclone DDS in C, as Debian
 packages it, and a Python program without qsctl.
 
-The C program is built here from its own IDL. Install `cyclonedds-dev`, `cyclonedds-tools` and a C compiler to run it.
+The C program is built here from its own IDL for administration, and from qsctl's for monitoring. Install
+`cyclonedds-dev`, `cyclonedds-tools` and a C compiler to run it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from qsctl.client import QueueProducer
-from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import monitoring_class
 from tests.dds.c_peer import ENVIRONMENT, build, needs_c
 from tests.dds.service_process import StartService
 from tests.processes import run
@@ -21,6 +22,7 @@ from tests.processes import run
 SUBSCRIBER = "/domain_participant/P/shared_subscriber/S"
 MONITORING = "<monitoring><enabled>true</enabled><domain_id>{domain}</domain_id></monitoring>"
 PATIENCE_S = 150.0
+IDLS = ("service_admin.idl", "schemas/qsctl_monitoring.idl")
 
 OPTIONS = {
     "as idlc makes it": ("-DEXTENSIBILITY=@appendable",),
@@ -32,7 +34,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module", params=OPTIONS)
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("peer"), "service_admin.idl", "peer.c", *OPTIONS[request.param])
+    return build(tmp_path_factory.mktemp("peer"), IDLS, "peer.c", *OPTIONS[request.param])
 
 
 def ask(peer: Path, domain: int, action: str, resource: str, body: str = "") -> tuple[int, str, bytes]:
@@ -62,9 +64,10 @@ def test_a_program_in_c_administers_and_monitors_a_service(
     queue = f"{SUBSCRIBER}/shared_reader_queue/FromC"
     retcode, _, octets = ask(peer, domain, "GET", f"{queue}/status")
     assert retcode == 0
-    status: Any = WireQueueStatus.deserialize(octets)
+    status: Any = monitoring_class("Monitoring::SharedReaderQueueStatus").deserialize(octets)
     assert (status.queue_name, status.received_message_count, status.current_message_count) == ("P/S/FromC", 7, 7)
-    assert ask(peer, domain, "MONITOR", "P/S/FromC")[1] == "P/S/FromC"
+    _, name, period_ms = ask(peer, domain, "MONITOR", "P/S/FromC")
+    assert (name, int.from_bytes(period_ms)) == ("P/S/FromC", 5000)
     retcode, text, _ = ask(peer, domain, "GET", f"{SUBSCRIBER}/shared_reader_queue/Nobody/status")
     assert (retcode, "no shared reader queue" in text) == (2, True)
     assert ask(peer, domain, "DELETE", queue)[0] == 0

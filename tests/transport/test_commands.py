@@ -38,12 +38,10 @@ from qsctl.core.admin.reply import (
     ConfigurationText,
     MessageData,
     MessageStatus,
-    QueueData,
     RecordingStatus,
     Reply,
     ReturnCode,
     SamplesChanged,
-    ServiceData,
 )
 from qsctl.core.admin.request import xml_of_body
 from qsctl.core.inserted_sample import InsertedSample
@@ -60,25 +58,17 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.status import (
-    ConsumerStatus,
-    Counters,
-    SharedReaderQueueStatus,
-    StatisticMetrics,
-    StatisticVariable,
-)
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, Incarnation, SampleIdentity
-from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
+from qsctl.identity import NIL_IDENTITY, Guid, Incarnation, SampleIdentity
+from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.wire import bodies
 from qsctl.transport.dds.wire.bodies import octets_of
 from qsctl.transport.dds.wire.commands import command_from_wire, request_from_octets, wire_request
 from qsctl.transport.dds.wire.replies import queue_domains, reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire.wire_types import CommandReplyRetcode, OriginalCommandReply
+from tests.transport.monitoring_bodies import DATA, QUEUE, STATUS, SUBSCRIBER
 
-SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
-QUEUE = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Q")
 DEAD = SUBSCRIBER.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "D")
 REQUEST = SampleIdentity(Guid(b"r" * 16), 2**40 + 1)
 SERVICE = ServiceSettings("Test")
@@ -298,29 +288,6 @@ def test_octets_that_are_no_request_are_malformed(octets: bytes) -> None:
         assert isinstance(request_from_octets(octets).service_name, str)
 
 
-STATUS = SharedReaderQueueStatus(
-    "P/S/Q",
-    Counters(*range(1, 13)),
-    Counters(*range(21, 33)),
-    7,
-    0,
-    7,
-    3,
-    *[
-        StatisticVariable(StatisticMetrics(5000, at, 0.5, 0.25, 1.0, 0.125), (StatisticMetrics(60_000, at),))
-        for at in range(4)
-    ],
-    consumer_count=200,
-    consumers=(
-        ConsumerStatus(Guid(b"c" * 16), NIL_GUID, 3, -1, True),
-        ConsumerStatus(Guid(b"d" * 16), Guid(b"s" * 16), 0, 10, False),
-    ),
-)
-DATA = ServiceData(
-    (QueueData("P/S/Q", "T", str(QUEUE), "Type", False, True), QueueData("P/S/D", "D", "/x", "", True, False)),
-    ("/domain_participant/P",),
-    (str(SUBSCRIBER),),
-)
 MESSAGE = MessageData(
     "P/S/Q", 2**33, MessageStatus.SENT, REQUEST, b"\x01\x02", 2, 10**18 + 5, 3, True, "T@S", "LIFESPAN"
 )

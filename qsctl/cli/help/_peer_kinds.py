@@ -29,6 +29,7 @@ class PeerKind:
 
 
 _IDL: Final = "schemas/qsctl_queue.idl"
+_AND_MONITORING: Final = f"{_IDL}; to monitor, schemas/qsctl_monitoring.idl"
 
 PEER_KINDS: Final[Sequence[PeerKind]] = (
     PeerKind(
@@ -55,14 +56,14 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
     PeerKind(
         "Cyclone DDS in C",
         "produce, consume, ask and reply, survive a restart; administer and monitor",
-        _IDL,
+        _AND_MONITORING,
         "",
         "0.10.2: fixtures/foreign/c, tests/dds/peer",
     ),
     PeerKind(
         "Cyclone DDS in Python",
         "produce, consume, survive a restart; administer and monitor",
-        _IDL,
+        _AND_MONITORING,
         "",
         "11.0.1: fixtures/foreign/python, tests/dds/peer",
     ),

@@ -1,5 +1,7 @@
 /* A queuing service administered from C: peer DOMAIN ACTION RESOURCE BODY prints "retcode text octets-in-hex";
-   with the action MONITOR it prints "received-count queue-name" of the first status whose queue is RESOURCE. */
+   with the action MONITOR it prints "received-count queue-name period-of-statistics-in-hex" of the first status whose
+   queue is RESOURCE. */
+#include "qsctl_monitoring.h"
 #include "service_admin.h"
 #include <dds/dds.h>
 #include <stdio.h>
@@ -45,7 +47,8 @@ static int monitor(dds_entity_t participant, const char *queue)
     if (dds_take(reader, samples, info, 1, 1) > 0) {
       const RTI_QueuingService_Monitoring_SharedReaderQueueStatus *status = samples[0];
       if (info[0].valid_data && !strcmp(status->queue_name, queue)) {
-        printf("%llu\t%s\t\n", (unsigned long long) status->received_message_count, status->queue_name);
+        printf("%llu\t%s\t%08x\n", (unsigned long long) status->received_message_count, status->queue_name,
+          (unsigned) status->enqueue_throughput.publication_period_metrics.period_ms);
         return 0;
       }
       dds_return_loan(reader, samples, 1);

@@ -16,7 +16,7 @@ from qsctl.identity import Guid
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
-from qsctl.transport.dds.plain._idl import PlainWriteAcknowledgment, write_acknowledgment_topic
+from qsctl.transport.dds.plain._idl import plain_class, write_acknowledgment_topic
 from qsctl.transport.dds.plain._intake import Origins
 from qsctl.transport.dds.plain._octets import XCDR1, XCDR2, pack_write_acknowledgment
 from qsctl.transport.dds.plain._partitions import is_alone, reads_xcdr2_only
@@ -97,7 +97,7 @@ class ProducerAnswers:
         everyone = [each.endpoint for channels in self._channels.values() for each in channels]
         if not is_alone(endpoint, everyone):
             return
-        topic = self._participant.topic(self.topic_name, PlainWriteAcknowledgment)
+        topic = self._participant.topic(self.topic_name, plain_class("WriteAcknowledgment"))
         channel = PlainAnswerChannel(self._participant, topic, endpoint)
         self._channels.setdefault(endpoint.participant, []).append(channel)
 

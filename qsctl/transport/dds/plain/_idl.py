@@ -1,99 +1,26 @@
-"""The types and topics of `schemas/qsctl_queue.idl`, as the binding requires them.
+"""The types and topics of `schemas/qsctl_queue.idl`.
 
 Decides: nothing; the IDL does. Both versions of CDR align every member alike, so `octets` packs one layout for both.
 """
 
-# The binding interprets these annotations; for a type checker they are not types.
-# mypy: disable-error-code="type-arg,assignment,valid-type"
+from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Literal
 
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.annotations import final
-from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequence, uint32, uint64
-
-from qsctl.transport.dds.wire.wire_identity import NIL_OCTETS
+from qsctl.transport.dds.wire.idl_classes import idl_class
 
 PREFIX: Final = "qsctl/"
 """Prefix of the names of the IDL's topics."""
 
+_IDL: Final = "schemas/qsctl_queue.idl"
 
-@dataclass
-@final
-class PlainGuid(IdlStruct, typename="qsctl.Guid"):
-    """`Guid`."""
-
-    value: array[byte, 16] = NIL_OCTETS
+PlainMessage = Literal["Delivery", "Acknowledgment", "Availability", "Write", "WriteAcknowledgment"]
+"""Structs of the IDL that have a topic."""
 
 
-@dataclass
-@final
-class PlainIdentity(IdlStruct, typename="qsctl.SampleIdentity"):
-    """`SampleIdentity`."""
-
-    writer_guid: PlainGuid = field(default_factory=PlainGuid)
-    sequence_number: uint64 = 0
-
-
-@dataclass
-@final
-class PlainDelivery(IdlStruct, typename="qsctl.Delivery"):
-    """`Delivery`."""
-
-    consumer: PlainGuid = field(default_factory=PlainGuid)
-    identity: PlainIdentity = field(default_factory=PlainIdentity)
-    source_guid: PlainGuid = field(default_factory=PlainGuid)
-    related_source_guid: PlainGuid = field(default_factory=PlainGuid)
-    related_identity: PlainIdentity = field(default_factory=PlainIdentity)
-    attempt: uint32 = 0
-    flags: uint32 = 0
-    payload: sequence[byte] = b""
-
-
-@dataclass
-@final
-class PlainAcknowledgment(IdlStruct, typename="qsctl.Acknowledgment"):
-    """`Acknowledgment`."""
-
-    consumer: PlainGuid = field(default_factory=PlainGuid)
-    identity: PlainIdentity = field(default_factory=PlainIdentity)
-    response: uint32 = 1
-
-
-@dataclass
-@final
-class PlainAvailability(IdlStruct, typename="qsctl.Availability"):
-    """`Availability`."""
-
-    consumer: PlainGuid = field(default_factory=PlainGuid)
-    unacked_threshold: int32 = -1
-    reception_enabled: bool = True
-
-
-@dataclass
-@final
-class PlainWrite(IdlStruct, typename="qsctl.Write"):
-    """`Write`."""
-
-    identity: PlainIdentity = field(default_factory=PlainIdentity)
-    source_guid: PlainGuid = field(default_factory=PlainGuid)
-    related_source_guid: PlainGuid = field(default_factory=PlainGuid)
-    related_identity: PlainIdentity = field(default_factory=PlainIdentity)
-    lifespan_ns: int64 = 0
-    flags: uint32 = 0
-    payload: sequence[byte] = b""
-
-
-@dataclass
-@final
-class PlainWriteAcknowledgment(IdlStruct, typename="qsctl.WriteAcknowledgment"):
-    """`WriteAcknowledgment`."""
-
-    identity: PlainIdentity = field(default_factory=PlainIdentity)
-    source_timestamp_ns: int64 = 0
-    response: uint32 = 1
-    queue: bounded_str[255] = ""
+def plain_class(name: PlainMessage) -> type[Any]:
+    """Return the class of a topic's type."""
+    return idl_class(_IDL, f"qsctl::{name}")
 
 
 def write_topic(topic_name: str) -> str:

@@ -25,12 +25,10 @@ from qsctl.transport.dds.channels import RETURN_NS, FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.plain._idl import (
-    PlainAcknowledgment,
-    PlainAvailability,
-    PlainDelivery,
     acknowledgment_topic,
     availability_topic,
     delivery_topic,
+    plain_class,
 )
 from qsctl.transport.dds.plain._octets import (
     XCDR1,
@@ -68,7 +66,7 @@ class DeliveryChannel:
         self._header = XCDR2 if in_xcdr2 else XCDR1
         self._writer = FrameWriter(
             participant,
-            participant.topic(topic_name, PlainDelivery),
+            participant.topic(topic_name, plain_class("Delivery")),
             partition=endpoint.partitions[0],
             traits={"role": "lane"},
             extra=extra,
@@ -249,14 +247,18 @@ class PlainConsumers:
     def _open_acknowledgments(self) -> SenderReader[Acknowledgment]:
         if self._acknowledgments is None:
             self._acknowledgments = SenderReader(
-                self._participant, self.acknowledgment_topic, PlainAcknowledgment, self._acknowledged, self._owner
+                self._participant,
+                self.acknowledgment_topic,
+                plain_class("Acknowledgment"),
+                self._acknowledged,
+                self._owner,
             )
         return self._acknowledgments
 
     def _open_availability(self) -> SenderReader[list[ConsumerAvailability]]:
         if self._availability is None:
             self._availability = SenderReader(
-                self._participant, self.availability_topic, PlainAvailability, self._available, self._owner
+                self._participant, self.availability_topic, plain_class("Availability"), self._available, self._owner
             )
         return self._availability
 

@@ -17,7 +17,7 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain._answers import ProducerAnswers
 from qsctl.transport.dds.plain._copies import Copies
-from qsctl.transport.dds.plain._idl import PlainWrite, write_topic
+from qsctl.transport.dds.plain._idl import plain_class, write_topic
 from qsctl.transport.dds.plain._intake import Intake, Origins, PlainReader
 from qsctl.transport.dds.plain._payloads import payload_of
 from qsctl.transport.dds.plain._sample_types import SampleTypes
@@ -302,7 +302,7 @@ class PlainTopic:
         if self._numbered is None:
             flow = self._around.flows.of_topic(self.topic_name)
             self._numbered = PlainReader(
-                flow, self.write_topic, PlainWrite, self._samples_max, (), self._intake.numbered, self._owner
+                flow, self.write_topic, plain_class("Write"), self._samples_max, (), self._intake.numbered, self._owner
             )
 
 

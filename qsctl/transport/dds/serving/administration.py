@@ -43,12 +43,11 @@ from qsctl.transport.dds.wire.replies import reply_octets
 from qsctl.transport.dds.wire.representations import BothRepresentations, raw_of_frames
 from qsctl.transport.dds.wire.signed_commands import RUN_TRAIT, CommandVerifier, UnauthorizedCommand
 from qsctl.transport.dds.wire.wire_identity import NIL_OCTETS, WireGuid, WireIdentity
-from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import MONITORING_TOPIC, monitoring_class
 from qsctl.transport.dds.wire.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     LOGGER_TOPIC,
-    MONITORING_TOPIC,
     WireCommandReply,
     WireCommandRequest,
     WireLogMessage,
@@ -292,11 +291,12 @@ class MonitoringEndpoint:
     def __init__(self, participant: Participant) -> None:
         assert participant.entity is not None
         self.participant = participant
-        entity, topic = participant.entity, participant.topic(MONITORING_TOPIC, WireQueueStatus)
+        kind = monitoring_class("Monitoring::SharedReaderQueueStatus")
+        entity, topic = participant.entity, participant.topic(MONITORING_TOPIC, kind)
         self._writers = BothRepresentations(
             lambda in_xcdr2: RawWriter(DataWriter(entity, topic, qos=last_value_qos(in_xcdr2=in_xcdr2))),
             lambda writer: writer,
-            WireQueueStatus,
+            kind,
         )
         self._latest: dict[str, bytes] = {}
         """Each queue's status, for readers that match a writer opened later."""

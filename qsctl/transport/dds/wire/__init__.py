@@ -9,7 +9,7 @@ Promises:
 - What one side packs the other unpacks as an equal message. Samples in one frame keep their order, and so do the frames
   of one writer.
 - Types of [QS] have its names, members and order; members of ours are behind those, in appendable and mutable types, so
-  that a peer without them reads the rest. The type of a frame is ours and final: clients of qsctl alone read it, and
+  that a peer without them reads the rest. Those of monitoring are what `schemas/qsctl_monitoring.idl` defines. The type of a frame is ours and final: clients of qsctl alone read it, and
   applications without qsctl exchange single samples of the queue's own type (`transport.dds.plain`).
 - Octets of a peer are a claim. A reader checks every length and count before it uses them, and returns a whole message
   or raises `Malformed`; the message is refused, counted and reported at the boundary, and those around it have their

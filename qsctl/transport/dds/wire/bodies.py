@@ -29,21 +29,9 @@ from qsctl.core.statistics.status import (
 from qsctl.identity import Guid, Incarnation, SampleIdentity, sequence_number_from_pair, sequence_number_pair
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.transport.dds.boundary import Malformed, decoded
-from qsctl.transport.dds.replicas.replica_wire import WireReplicationStatus
 from qsctl.transport.dds.wire.wire_identity import WireGuid, WireIdentity, WireSequenceNumber
-from qsctl.transport.dds.wire.wire_monitoring import (
-    WireConsumerStatus,
-    WireQueueStatus,
-    WireStatisticMetrics,
-    WireStatisticVariable,
-)
-from qsctl.transport.dds.wire.wire_types import (
-    UndeliveredReasonKind,
-    WireDeadLetter,
-    WireQueueData,
-    WireSampleBuffer,
-    WireServiceData,
-)
+from qsctl.transport.dds.wire.wire_monitoring import monitoring_value
+from qsctl.transport.dds.wire.wire_types import UndeliveredReasonKind, WireDeadLetter, WireSampleBuffer
 
 ENCAPSULATION_SIZE_BYTES: Final = 4
 
@@ -57,6 +45,9 @@ _CURRENT: Final = (
 _ADDITIONAL: Final = AdditionalCounters.__struct_fields__
 _ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
 _REPLICATION: Final = ReplicationStatus.__struct_fields__
+_NOT_REPLICATED: Final = ReplicationStatus("", 0, "", 0, 0, 0, False, 0, 0, 0, "")
+"""On the wire: the role is empty."""
+
 _VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughput", "sending_throughput")
 
 
@@ -77,7 +68,9 @@ def read_wire(kind: type[IdlStruct], data: bytes, *, any_numbers: bool = False) 
         Malformed: the octets are no such value.
     """
     if len(data) < ENCAPSULATION_SIZE_BYTES:  # of no octets at all, the library makes a value of defaults
-        raise Malformed(f"{len(data)} octets are no {kind.__name__}: there is no encapsulation header")
+        raise Malformed(
+            f"{len(data)} octets are no {kind.__idl__.idl_transformed_typename}: there is no encapsulation header"
+        )
     value = decoded(kind.deserialize, data)
     if not any_numbers:
         for name in _enumerations(kind):
@@ -105,9 +98,10 @@ def identity_from_wire(wire: Any) -> SampleIdentity:
     return SampleIdentity(Guid(bytes(wire.writer_guid.value)), sequence_number_from_pair(number.high, number.low))
 
 
-def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
+def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
     """Return a queue's status as it is published [QS 6.2] and answered (5.4.4)."""
-    return WireQueueStatus(
+    return monitoring_value(
+        "Monitoring::SharedReaderQueueStatus",
         queue_name=status.queue_name,
         **{name: getattr(status.total, name) for name in _COUNTERS},
         **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},
@@ -137,10 +131,11 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
     )
 
 
-def _wire_consumer(consumer: ConsumerStatus) -> WireConsumerStatus:
-    return WireConsumerStatus(
-        WireGuid(bytes(consumer.consumer_guid)),
-        WireGuid(bytes(consumer.source_guid)),
+def _wire_consumer(consumer: ConsumerStatus) -> IdlStruct:
+    return monitoring_value(
+        "Monitoring::ConsumerStatus",
+        monitoring_value("GUID_t", bytes(consumer.consumer_guid)),
+        monitoring_value("GUID_t", bytes(consumer.source_guid)),
         consumer.outstanding_count,
         consumer.unacked_threshold,
         consumer.reception_enabled,
@@ -157,19 +152,21 @@ def _consumer_from_wire(wire: Any) -> ConsumerStatus:
     )
 
 
-def _wire_replication(status: ReplicationStatus | None) -> WireReplicationStatus:
-    fields = {} if status is None else {name: getattr(status, name) for name in _REPLICATION}
-    return WireReplicationStatus(**fields)
+def _wire_replication(status: ReplicationStatus | None) -> IdlStruct:
+    return monitoring_value("Monitoring::ReplicationStatus", **msgspec.structs.asdict(status or _NOT_REPLICATED))
 
 
 def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
     return ReplicationStatus(**{name: getattr(wire, name) for name in _REPLICATION}) if wire.role else None
 
 
-def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> WireServiceData:
+def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> IdlStruct:
     """Return what a service hosts. `domain_ids` by the name of the domain participant."""
-    return WireServiceData(
-        [wire_queue_data(queue, domain_ids) for queue in data.queues], list(data.participants), list(data.subscribers)
+    return monitoring_value(
+        "Monitoring::ServiceData",
+        [wire_queue_data(queue, domain_ids) for queue in data.queues],
+        list(data.participants),
+        list(data.subscribers),
     )
 
 
@@ -182,10 +179,11 @@ def service_data_from_wire(wire: Any) -> ServiceData:
     )
 
 
-def wire_queue_data(queue: QueueData, domain_ids: Mapping[str, int]) -> WireQueueData:
-    """One queue's configuration data."""
+def wire_queue_data(queue: QueueData, domain_ids: Mapping[str, int]) -> IdlStruct:
+    """Return the configuration data of one queue."""
     participant = queue.resource.strip("/").split("/")[1:2]
-    return WireQueueData(
+    return monitoring_value(
+        "Monitoring::SharedReaderQueueData",
         queue.queue_name,
         queue.topic_name,
         queue.resource,
@@ -271,12 +269,13 @@ def dead_letter_from_octets(octets: bytes) -> DeadLetter:
     )
 
 
-def _wire_metrics(metrics: StatisticMetrics) -> WireStatisticMetrics:
-    return WireStatisticMetrics(*msgspec.structs.astuple(metrics))
+def _wire_metrics(metrics: StatisticMetrics) -> IdlStruct:
+    return monitoring_value("Monitoring::StatisticMetrics", *msgspec.structs.astuple(metrics))
 
 
-def _wire_variable(variable: StatisticVariable) -> WireStatisticVariable:
-    return WireStatisticVariable(
+def _wire_variable(variable: StatisticVariable) -> IdlStruct:
+    return monitoring_value(
+        "Monitoring::StatisticVariable",
         _wire_metrics(variable.publication_period_metrics),
         [_wire_metrics(each) for each in variable.historical_metrics],
     )

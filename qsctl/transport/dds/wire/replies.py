@@ -57,13 +57,11 @@ from qsctl.transport.dds.wire.bodies import (
     wire_status,
 )
 from qsctl.transport.dds.wire.commands import RawCreate
-from qsctl.transport.dds.wire.wire_monitoring import WireQueueStatus
+from qsctl.transport.dds.wire.wire_monitoring import monitoring_class
 from qsctl.transport.dds.wire.wire_types import (
     OriginalCommandReply,
     WireCommandReply,
     WireMessage,
-    WireQueueData,
-    WireServiceData,
 )
 
 _Json = TypeVar("_Json", RecordingStatus, SamplesChanged)
@@ -149,14 +147,14 @@ def queue_domains(octets: bytes) -> dict[str, int]:
     Raises:
         Malformed: the octets are no `ServiceData`.
     """
-    data = read_wire(WireServiceData, octets)
+    data = read_wire(monitoring_class("Monitoring::ServiceData"), octets)
     return {each.resource: each.domain_id for each in data.shared_reader_queue_data_list}
 
 
 def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
     match command:
         case GetStatus():
-            return status_from_wire(read_wire(WireQueueStatus, octets))
+            return status_from_wire(read_wire(monitoring_class("Monitoring::SharedReaderQueueStatus"), octets))
         case StartRecording() | StopRecording() | GetRecording():
             return _from_json(octets, RecordingStatus)
         case InsertSamples() | FlagSamples() | RemoveSamples() | MoveSamples():
@@ -170,8 +168,8 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
                 return message_from_wire(read_wire(WireMessage, octets))
         case GetData(resource):
             if resource.kind is None:
-                return service_data_from_wire(read_wire(WireServiceData, octets))
-            return queue_data_from_wire(read_wire(WireQueueData, octets))
+                return service_data_from_wire(read_wire(monitoring_class("Monitoring::ServiceData"), octets))
+            return queue_data_from_wire(read_wire(monitoring_class("Monitoring::SharedReaderQueueData"), octets))
         case _:
             return None
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cyclonedds.idl import IdlEnum, IdlStruct
-from cyclonedds.idl.annotations import appendable, final, key, mutable
+from cyclonedds.idl.annotations import appendable, final, key
 from cyclonedds.idl.types import bounded_str, byte, int32, int64, sequence, uint32
 
 from qsctl.transport.dds.wire.wire_identity import WireGuid, WireIdentity
 
 COMMAND_REQUEST_TOPIC: Final = "rti/service/admin/command_request"
 COMMAND_REPLY_TOPIC: Final = "rti/service/admin/command_reply"
-MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
 LOGGER_TOPIC: Final = "rti/distlog"
 
 ACTION_PREFIX: Final = "RTI_SERVICE_COMMAND_ACTION_"
@@ -222,31 +221,6 @@ class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
     dead_letter_position_low: uint32 = 0
     dead_letter_incarnation_high: int32 = 0
     dead_letter_incarnation_low: uint32 = 0
-
-
-@dataclass
-@mutable
-class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueData"):
-    """`SharedReaderQueueData` [QS 5.4.5]; the members after `topic_name` are ours: others skip them."""
-
-    queue_name: bounded_str[255] = ""
-    key("queue_name")
-    topic_name: bounded_str[255] = ""
-    resource: str = ""
-    type_name: str = ""
-    is_dead_letter: bool = False
-    domain_id: int32 = -1
-    acknowledges_producers: bool = True
-
-
-@dataclass
-@mutable
-class WireServiceData(IdlStruct, typename="RTI.QueuingService.Monitoring.ServiceData"):
-    """`ServiceData` [QS 5.4.5]; the members after the list are ours: others skip them."""
-
-    shared_reader_queue_data_list: sequence[WireQueueData] = field(default_factory=list)
-    participants: sequence[str] = field(default_factory=list)
-    subscribers: sequence[str] = field(default_factory=list)
 
 
 @dataclass

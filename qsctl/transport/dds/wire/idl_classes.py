@@ -1,0 +1,35 @@
+"""Classes of the DDS library for the structs of the IDL files that come with qsctl.
+
+Decides: when a file is read and a class is made: once in a process, when the first endpoint or sample needs it. A file
+takes some 5 ms to read and its classes as long to make, which a command without DDS does not spend.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from qsctl.shipped import shipped
+
+if TYPE_CHECKING:
+    from qsctl.config.sample_types.types import TypeLibrary
+
+_LOCK: Final = threading.Lock()
+"""Held while a class is looked up: a type has one class in a process, whichever thread needs it first."""
+
+
+def idl_class(path: str, name: str) -> type[Any]:
+    """Return the class of a struct, by the file (as in `schemas/qsctl_queue.idl`) and the struct's qualified name.
+
+    Its constructor takes all members, in order or by their names.
+    """
+    with _LOCK:
+        return _library(path).class_of(name)
+
+
+@functools.cache
+def _library(path: str) -> TypeLibrary:
+    from qsctl.config.sample_types.type_file import read_type_file
+
+    return read_type_file(shipped(path))

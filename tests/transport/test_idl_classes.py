@@ -1,0 +1,97 @@
+"""The IDL files that come with qsctl: the types and octets that peers exchange, against those recorded before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from qsctl.config.sample_types.type_file import read_type_file
+from qsctl.core.admin.reply import QueueData, ServiceData
+from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
+from qsctl.shipped import shipped
+from qsctl.transport.dds.wire import bodies
+from qsctl.transport.dds.wire.idl_classes import idl_class
+from tests.transport.monitoring_bodies import DATA, STATUS
+
+IDLS: Final = sorted(f"schemas/{each.name}" for each in shipped("schemas").glob("*.idl"))
+RECORDED: Final = json.loads(Path(__file__).with_name("idl_types.json").read_text(encoding="utf-8"))
+REPLICATED: Final = msgspec.structs.replace(
+    STATUS,
+    replication=ReplicationStatus("master", 7, "One", 3, 2, 1, True, 4, 2**40, 2**40 - 4, "elected"),
+)
+DOMAINS: Final = {"P": 7}
+
+
+def of_module(name: str) -> type[Any]:
+    return idl_class("schemas/qsctl_queue.idl" if name.startswith("qsctl::") else "schemas/qsctl_monitoring.idl", name)
+
+
+@pytest.mark.parametrize("name", RECORDED["types"])
+def test_type_is_the_recorded_one(name: str) -> None:
+    """A peer that compares types is matched by the hash over names, members, their order and extensibility."""
+    idl: Any = of_module(name).__idl__
+    assert idl.get_type_id().value.hex() == RECORDED["types"][name]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("SharedReaderQueueStatus", REPLICATED),
+        ("ServiceData", DATA),
+        ("SharedReaderQueueData", DATA.queues[0]),
+    ],
+)
+def test_octets_of_monitoring_are_the_recorded_ones(
+    name: str, body: SharedReaderQueueStatus | ServiceData | QueueData
+) -> None:
+    recorded = {key: bytes.fromhex("".join(lines)) for key, lines in RECORDED["octets"][name].items()}
+    match body:
+        case SharedReaderQueueStatus():
+            wire, back = bodies.wire_status(body), bodies.status_from_wire
+        case ServiceData():
+            wire, back = bodies.wire_service_data(body, DOMAINS), bodies.service_data_from_wire
+        case QueueData():
+            wire, back = bodies.wire_queue_data(body, DOMAINS), bodies.queue_data_from_wire
+    assert bodies.octets_of(wire) == recorded["XCDR1"]
+    assert bytes(wire.serialize(use_version_2=True)) == recorded["XCDR2"]
+    for octets in recorded.values():
+        assert back(bodies.read_wire(type(wire), octets)) == body
+
+
+@pytest.mark.parametrize("path", IDLS)
+def test_shipped_idl_passes_the_rules_of_types(path: str) -> None:
+    library = read_type_file(shipped(path))
+    assert library.definitions
+    for name in library.type_names():
+        assert library.is_of_samples(name)
+
+
+def test_class_is_the_same_in_every_thread() -> None:
+    count = 8
+    script = (
+        "import sys; sys.setswitchinterval(1e-6)\n"
+        "from concurrent.futures import ThreadPoolExecutor\nfrom threading import Barrier\n"
+        "from qsctl.transport.dds.wire.wire_monitoring import monitoring_class\n"
+        f"start = Barrier({count})\n"
+        "def one(_):\n    start.wait()\n    return monitoring_class('Monitoring::SharedReaderQueueStatus')\n"
+        f"with ThreadPoolExecutor({count}) as pool:\n    found = set(pool.map(one, range({count})))\n"
+        "print(len(found))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "1\n"
+
+
+def test_idl_is_read_when_a_class_is_needed_and_not_before() -> None:
+    script = (
+        "import sys\nimport qsctl.client, qsctl.client.dds_administrator\n"
+        "from qsctl.transport.dds.wire import idl_classes\n"
+        "print(idl_classes._library.cache_info().currsize, 'qsctl.config.sample_types.types' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0 False\n"
