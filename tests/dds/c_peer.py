@@ -31,8 +31,9 @@ needs_c = pytest.mark.skipif(
 
 
 def build(directory: Path, idls: Sequence[str], program: str, *idlc_options: str) -> Path:
-    """Compile `program` with the types of IDL files, its own or those of qsctl (`schemas/…`); without options `idlc` adds
-    the types' own descriptions.
+    """Compile `program` with the types of IDL files, its own or those of qsctl (`schemas/…`).
+
+    Without options `idlc` adds the types' own descriptions.
     """
     directory.mkdir(parents=True, exist_ok=True)
     shutil.copy(PEER / program, directory)

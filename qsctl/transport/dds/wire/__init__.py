@@ -9,8 +9,9 @@ Promises:
 - What one side packs the other unpacks as an equal message. Samples in one frame keep their order, and so do the frames
   of one writer.
 - Types of [QS] have its names, members and order; members of ours are behind those, in appendable and mutable types, so
-  that a peer without them reads the rest. Those of monitoring are what `schemas/qsctl_monitoring.idl` defines. The type of a frame is ours and final: clients of qsctl alone read it, and
-  applications without qsctl exchange single samples of the queue's own type (`transport.dds.plain`).
+  that a peer without them reads the rest. Those of monitoring are what `schemas/qsctl_monitoring.idl` defines. The type
+  of a frame is ours and final: clients of qsctl alone read it, and applications without qsctl exchange single samples
+  of the queue's own type (`transport.dds.plain`).
 - Octets of a peer are a claim. A reader checks every length and count before it uses them, and returns a whole message
   or raises `Malformed`; the message is refused, counted and reported at the boundary, and those around it have their
   effect. A frame that is cut short gives none of its samples; their producer has no answer, and writes again.
@@ -61,6 +62,7 @@ Shown by, in tests/transport where no other folder is named:
   `test_answers_give_back_what_was_packed_and_are_those_of_the_type`,
   `test_a_reply_is_written_and_read_as_its_wire_type`, `test_a_command_arrives_as_it_was_sent`,
   `test_frames_keep_the_order_and_stay_below_one_message`;
+- the IDL: `test_type_is_the_recorded_one`, `test_octets_of_monitoring_are_the_recorded_ones`;
 - claims: `test_no_octets_do_more_than_be_refused`, `test_a_frame_cut_anywhere_is_refused`,
   `test_a_claim_of_four_billion_samples_costs_nothing`, `test_any_octets_are_a_reply_or_malformed`,
   `test_octets_that_are_no_request_are_malformed`, `test_messages_around_a_broken_one_have_their_effect`; tests/dds,
