@@ -18,9 +18,9 @@ from qsctl.core.high_availability.frames import Canvass, Entries, Frame
 from qsctl.errors import ExitStatus
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import LinkQos
-from qsctl.transport.dds.replicas.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serving._delivery import DomainDelivery
 from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster

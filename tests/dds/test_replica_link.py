@@ -10,10 +10,10 @@ from qsctl.core.high_availability.frames import Vote
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
 from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import LinkQos, ReplicaLink, link_qos
-from qsctl.transport.dds.replicas.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serving._delivery import DomainDelivery
 from qsctl.transport.dds.wire.frames import ENCAPSULATION
 from tests.dds.service_process import eventually

@@ -89,7 +89,7 @@ def test_class_is_the_same_in_every_thread() -> None:
 
 def test_idl_is_read_when_a_class_is_needed_and_not_before() -> None:
     script = (
-        "import sys\nimport qsctl.client, qsctl.client.dds_administrator\n"
+        "import sys\nimport qsctl.client, qsctl.transport.dds.wire.replies\n"
         "from qsctl.transport.dds.wire import idl_classes\n"
         "print(idl_classes._library.cache_info().currsize, 'qsctl.config.sample_types.types' in sys.modules)"
     )

@@ -23,9 +23,9 @@ from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
+from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, LetterBox, ReceivedLetter, Seen
 from qsctl.transport.dds.replicas.replica_letters import piece_from_octets
-from qsctl.transport.dds.replicas.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire.raw import close_entity
 
