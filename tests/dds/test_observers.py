@@ -103,7 +103,7 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
     assert eventually(logged), "the distributed log carries what standard error does"
     assert {line.service_name for line in lines} == {"Test"}
     participant.close()
-    assert service.stop() == 0
+    assert service.process.wait(PATIENCE_S) == 0
 
 
 def test_frames_that_only_a_faulty_peer_sends_do_not_affect_others(
