@@ -252,7 +252,7 @@ def _paths_of_scenario(typed: typer.Context) -> list[str]:
     from qsctl.sim.scenario.overrides.set_values import paths_of
     from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
-    # Where the word to complete is an option's value, the parser has not given the arguments their names.
+    # While an option's value is being completed, the parser has not yet assigned the arguments to their names.
     named = next((word for word in (typed.params.get("scenario"), typed.params.get("a"), *typed.args) if word), None)
     return paths_of(read_scenario(find_scenario(named), variables_of(typed.params.get("var"))))
 

@@ -241,7 +241,7 @@ def _help(function: Callable[..., object]) -> str:
 
 
 def _epilog(examples: tuple[str, ...]) -> str | None:
-    # Typer joins the lines of a paragraph: an empty line between keeps one example a line.
+    # Typer joins the lines of a paragraph: empty lines between the examples keep each on its own line.
     return "\n\n".join(["Examples:", *(f"  {line}" for line in examples)]) if examples else None
 
 
@@ -293,7 +293,7 @@ def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[s
             render.show(made, output, view)
             return made.exit_status
         status: IntEnum | None = None
-        # Closed at once, whatever happens: what the command holds is given back before the process ends.
+        # Closed in any case: the command releases its service and files before the process ends.
         with closing(typing.cast("typing.Generator[Result]", made)) as results:
             printer = Printer(output, view)
             try:

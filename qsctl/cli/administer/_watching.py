@@ -103,7 +103,7 @@ def _frames(
                 if kept is not None:
                     seen = look(kept)
                 else:
-                    # What it reports when it is opened was reported the first time.
+                    # The notes of opening the service were shown at the first read.
                     quiet = notes_go_to() if seen else contextlib.nullcontext()
                     with quiet, service.open() as administration:
                         seen = look(administration)
@@ -115,6 +115,6 @@ def _frames(
             number += 1
             if number == count:
                 return
-            # The first look opens the service, which may last longer than an interval.
+            # The first read opens the service, which may take longer than an interval.
             due = max(due + interval_s, time.monotonic()) if number > 1 else time.monotonic() + interval_s
             time.sleep(max(0.0, due - time.monotonic()))

@@ -72,7 +72,7 @@ def trial(resource: object, hits: Sequence[Hit]) -> ServiceAnswers:
 
 def _answer(resource: str, reply: CommandReply) -> ServiceAnswer:
     code, text = reply.reply.retcode.name, reply.reply.text
-    if reply.reply.not_found:  # what was to be deleted; where that is an error it has been raised
+    if reply.reply.not_found:  # the object to delete; without --idempotent this was raised as an error
         code, text = OK, f"{text}: nothing to delete"
     return ServiceAnswer(code, resource, text, reply.replying_service)
 

@@ -21,14 +21,14 @@ def read_database(path: Path) -> tuple[Database, bool]:
 
     Raises:
         NotFound: the file does not exist.
-        InvalidInput: it is not a recovery database.
-        Damaged: nothing of it can be read.
+        InvalidInput: it is a link or a device.
+        Damaged: it is not a recovery database, or nothing of it can be read.
     """
     from qsctl.sim.engine.recovery_store import read_recovery_database
 
     content = read_recovery_database(path)
     for each in content.damage:
-        # Its place is that in a copy: reading changes nothing of the file itself.
+        # The damage's own path is that of a temporary copy, since reading must not change the file.
         note(f"Note: {path}: offset {each.offset}: {each.what} ({each.size_bytes} bytes left out)")
     return content.database, bool(content.damage)
 

@@ -130,7 +130,7 @@ def _of_service(file: Path, variables: Mapping[str, str]) -> Iterator[MigrationS
         if key not in used:
             for problem in problems:
                 step = _step_of(problem, f"{problem.file}:{problem.line}", problem.path, problem.found)
-                # A queue's endpoints are reliable and keep all by themselves, as the bases of Connext that do no more.
+                # Bases of Connext that only set reliability and KEEP_ALL change nothing: a queue's endpoints have both.
                 is_met = (judge_base(problem.found) or ("", ""))[0] == SAME
                 yield replace(step, here=SAME, to_do="") if is_met else step
 

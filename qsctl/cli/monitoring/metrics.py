@@ -134,7 +134,7 @@ def _replace(file: Path, text: str) -> None:
     try:
         with TemporaryFile(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
-            temporary.chmod(0o644)  # the exporter is another user
+            temporary.chmod(0o644)  # the exporter runs as another user
             temporary.rename(file)
     except OSError as error:
         raise UsageError(

@@ -85,7 +85,7 @@ def show(result: Result, output: OutputFormat, view: View = AS_IT_IS) -> None:
         case OutputFormat.CSV:
             show_csv(result.rows())
         case OutputFormat.XML:
-            # Whatever encoding its declaration names: ASCII is part of it.
+            # ASCII with character references is valid in every encoding that the XML declaration may name.
             text = result.xml().rstrip("\n")
             text = text if is_unicode() else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
             print(shown(text) if sys.stdout.isatty() else text)
@@ -123,7 +123,7 @@ def show_yaml(document: Plain) -> None:
 
     listed = _listed(document)
     text = yaml.safe_dump(listed, sort_keys=False, allow_unicode=is_unicode())
-    # YAML has escapes, too, and its writer knows which of its strings want them; it uses them for all but ASCII.
+    # Without `allow_unicode` the YAML writer escapes all characters except ASCII, and so those that terminals obey.
     sys.stdout.write(yaml.safe_dump(listed, sort_keys=False) if is_obeyed(text) else text)
 
 
@@ -304,7 +304,7 @@ class JsonArray:
         """Print values after those printed before."""
         for each in values:
             print(self._separator, end="\n  ")
-            # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
+            # Line breaks inside texts are escaped, so that every line break here is part of the layout.
             print(_indented(each).replace("\n", "\n  "), end="")
             self._separator = ","
 
@@ -327,7 +327,7 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
     writer = csv.writer(_CsvLines())
     if heading:
         writer.writerow(names)
-    # CSV has no escapes: a file gets the data, a terminal what it may be given.
+    # CSV has no escapes: a file gets the data unchanged, a terminal gets escaped control characters.
     cell = _csv_cell_shown if sys.stdout.isatty() else _csv_cell
     writer.writerows([cell(row.get(name)) for name in names] for row in rows)
 
@@ -356,7 +356,7 @@ def _csv_cell(value: Plain) -> str | int | float:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # A spreadsheet runs a text with this beginning as a formula, whatever producer wrote it into a sample.
+        # A spreadsheet would evaluate such a text as a formula, although any producer may have written it.
         return f"'{value}" if value[:1] in _FORMULA and not _NUMBER.fullmatch(value) else value
     if isinstance(value, int | float):
         return value

@@ -35,8 +35,7 @@ def line_maker(template: str) -> Callable[[Row], str]:
         raise UsageError(f"-o {template!r} is no template: {error}", remedy=_REMEDY) from None
 
     def line(row: Row) -> str:
-        # Whatever is wrong with a template shows only when it is filled in: a filter for text that is given a figure
-        # raises what Python raises.
+        # Errors of a template appear only when it is filled in; a filter may raise any of Python's exceptions.
         try:
             return made.render(row)
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
@@ -49,5 +48,5 @@ def _environment() -> Environment:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    # Lines for terminals and scripts, no HTML: nothing is to be escaped as HTML would want it.
+    # The lines are for terminals and scripts, so that nothing is escaped for HTML.
     return ImmutableSandboxedEnvironment(autoescape=False, undefined=StrictUndefined, keep_trailing_newline=False)

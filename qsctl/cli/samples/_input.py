@@ -68,7 +68,7 @@ def payloads(content: Content, type_name: str) -> Iterator[bytes | None]:
     if content.texts:
         check_text_fits(type_name)
     types = read_type_file(content.types)
-    # All of them first: a mistake in the last is found before the first is written.
+    # All are converted first, so that a mistake in the last is found before the first is written.
     given = [text.encode("utf-8", "surrogateescape") for text in content.texts]
     given += [payload_of_json(document, type_name, types) for document in content.documents]
     for _ in range(content.count):

@@ -236,10 +236,10 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
                 remedy=f"Allowed: contents of {SAMPLE_BYTES_MAX} octets at most.",
             )
         for batch in opened.iter_batches(batch_size=max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))):
-            batch.validate(full=True)  # the library believes a file which of the shared values a row has
+            batch.validate(full=True)  # the library does not check a file's indexes into its dictionaries
             yield from _rows_of(batch, expansion)
     except (pyarrow.ArrowException, OSError, OverflowError, ValueError, KeyError) as error:
-        # A name may not be UTF-8, and of the two schemas of a file one may name columns that the other has not.
+        # A name may not be UTF-8, and the file's two schemas may have different columns.
         raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
 
 
@@ -286,7 +286,7 @@ def _rows_of(batch: Any, expansion: _FileExpansion) -> Iterator[dict[str, Any]]:
     columns: dict[str, Iterator[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name not in _NAMES:
-            continue  # another program's
+            continue  # a column of another program
         if hasattr(column, "dictionary"):
             columns[name] = _shared_values(column)
         else:

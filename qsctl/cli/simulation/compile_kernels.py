@@ -74,7 +74,7 @@ def _make(folder: Path) -> None:
         InvalidInput: the folder cannot be written, or has other content.
         Unavailable: kernels cannot be compiled on this machine.
     """
-    # -P: a folder named qsctl in the working directory is not the installation.
+    # -P: a folder named qsctl in the working directory must not be imported instead of the installation.
     command = [sys.executable, "-P", "-m", "qsctl.sim.ready_kernels", str(folder)]
     lines: list[str] = []
     with (

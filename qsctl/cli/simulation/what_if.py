@@ -234,10 +234,10 @@ def _simulated(
     runs: list[tuple[str, list[Figures]]] = []
     total, done = len(scenarios) * replications, 0
     with task_progress("runs") as show_progress:
-        show_progress(0, total)  # the first run of an installation compiles, for long
+        show_progress(0, total)  # the first run of an installation takes long, as it compiles
         for text, changed in scenarios:
             assert changed.queue is not None
-            name = changed.queue.name  # its dead letters are another one
+            name = changed.queue.name  # its dead letters are in another queue
             figures = []
             for number in range(replications):
                 began = time.monotonic()

@@ -164,7 +164,7 @@ def _layout(look: Look, rows: Sequence[Row], common: str, width: int, sort: str)
         figures = widths(_NARROW)
         if needed(name_width, figures, 1) <= width:
             return _Layout(look.heading, name_width, prefix, figures, is_wide=False)
-    # The figure that rows are sorted by is left out last.
+    # The column that rows are sorted by is left out last.
     while figures and needed(name_width, figures, 1) > width and (len(figures) > 2 or name_width <= _SHORTEST_NAME):
         worst = max(range(len(figures)), key=lambda at: (figures[at][0].field != sort, figures[at][0].rank, at))
         figures = [each for at, each in enumerate(figures) if at != worst]

@@ -143,7 +143,7 @@ class Looker:
             except OSError as caught:
                 error = Unavailable(str(caught))
             with self._changed:
-                if of == self._of:  # else it is of a view that was left
+                if of == self._of:  # else the user has left that view
                     self._look = look or self._look
                     self._error = error
                 self._changed.notify_all()

@@ -101,7 +101,7 @@ def top(
         from qsctl.eventlog.location import location
 
         source = RunSource(location(run), speed, replication)
-        interval_s = min(interval_s, 0.2)  # no other process is kept from the run
+        interval_s = min(interval_s, 0.2)  # a run, unlike a service, is not locked by its readers
     elif engine:
         from qsctl.cli.top.engine import EngineSource
 

@@ -194,7 +194,7 @@ class World(Surroundings):
         for note_concluded in self.observers.concluded:
             note_concluded()
 
-    # What can be done to it.
+    # Actions on the world.
 
     def end_program(self, node: str) -> None:
         """End a program as by a power failure."""
@@ -280,7 +280,7 @@ class World(Surroundings):
             now = self.agenda.now
             link = CONFIGURATION if stream == CONFIGURATION_STREAM else QUEUES
             frames = forged(kind, stream, own, others[0] if others else own, replica.epoch, now, replica.incarnation)
-            # It announces itself, or sends in the name of a present process: the run of a process is public.
+            # The stranger announces itself, or sends in the name of a running process, whose run is public.
             takes_run = self._strangers.random() < 0.7 and other.process is not None
             for frame in frames:
                 run = other.process.links.own.run if takes_run and other.process is not None else STRANGER_RUN
@@ -303,7 +303,7 @@ class World(Surroundings):
         if self._is_calm:
             hosting_counts = Counter(stream for each in self.services.values() for stream in each.replicas)
             for service in self.services.values():
-                # Logs go with disks, and where a deletion has reached some of the services.
+                # Logs are lost with disks, and by a deletion that has reached only some of the services.
                 self._note_lost_majorities(service.force_quorum(hosting_counts))
         self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
 
@@ -338,7 +338,7 @@ class World(Surroundings):
     def _desk(self) -> str:
         return next(iter(self.programs))
 
-    # What services and programs are to each other.
+    # The environment of services and programs.
 
     def send(self, service: int, message: Outbound) -> None:
         """Send a message to the program that it is addressed to, unless that has restarted since."""
@@ -352,7 +352,7 @@ class World(Surroundings):
         else:
             return
         program = self._by_guid.get(guid)
-        if program is not None and program.guid == guid:  # else it is for an earlier life of the program
+        if program is not None and program.guid == guid:  # else it is for the program before its restart
             program.sessions[service].send_to_program(message)
 
     def _send_reply(self, service: int, message: CommandReply) -> None:
@@ -367,7 +367,7 @@ class World(Surroundings):
         other.
         """
         number = self._numbers.get(recipient)
-        if number is not None:  # else it is for a stranger, who reads nothing
+        if number is not None:  # else it is for a stranger, which reads nothing
             receiver = self.services[number]
             life_count = receiver.life_count
             left = [*pieces[:1], *(each for each in pieces[1:] if not self.network.is_lost())]

@@ -33,7 +33,7 @@ measures are those of `qsctl sweep`; `MEASURE_half_width` beside `MEASURE` is ha
 
 def page() -> str:
     """Return the tables of the log, of names, and of sweeps."""
-    # Libraries that these import begin threads, which would be missing in a process that is forked later.
+    # Imported here, since their libraries start threads, which a process that is forked later would lack.
     from qsctl.eventlog.names import DESCRIPTIONS, NAME_TABLES, described_columns
     from qsctl.summary.sweeps.sweep_tables import SWEEP_TABLES
 

@@ -93,7 +93,7 @@ class LongRun:
         seconds = (self.replications - done) * (now_s - self._began_s) / (done - self._first)
         if seconds <= ASKED_ABOVE_S:
             return False
-        # A replication that is over has freed what it had, or its process has the next one.
+        # A finished replication has freed its memory, or its process runs the next one.
         processes = min(self.workers, self.replications)
         memory = max(self._memory.values()) * processes
         self.cost = RunCost(seconds, memory, self._disk_bytes(done))

@@ -157,7 +157,7 @@ class SparkSummary(Result):
         ]
 
     def _law(self) -> list[Block]:
-        # Of a queue that nothing leaves, as of dead letters, there is no time to compare with.
+        # A queue that no message leaves, as one of dead letters, has no time to compare with.
         rows = [row for row in self.summary.tables.get("littles_law", ()) if row["mean_wait_ns"] > 0]
         worst = max(rows, key=lambda row: row["relative_difference"], default=None)
         if worst is None:

@@ -269,7 +269,7 @@ class SimulatedDisk:
         """Return whether no sync ever ends."""
         return self.sync_ns >= INFINITE_NS
 
-    # What is done by way of a mounted one.
+    # Operations of a mounted disk.
 
     def look_up(self, name: str) -> _Inode | None:
         """Return the file of this name; None if it does not exist."""
@@ -357,7 +357,7 @@ class MountedDisk:
             if (free_bytes := disk.free_bytes // disk.sector_bytes * disk.sector_bytes) == 0:
                 raise _refusal(errno.ENOSPC)
             view = view[: len(view) - max(0, grown - free_bytes)]
-        if self.fails_after == 0:  # a part of it is on its way
+        if self.fails_after == 0:  # a part of it is written
             view = view[: disk.random.randint(0, len(view))]
             inode.write(view, offset, disk.sector_bytes)
         self._step()

@@ -107,7 +107,7 @@ class SameConfiguration(Invariant):
             case ConfigurationFollowed():
                 former = self._followed.get(service)
                 self._followed[service] = record
-                if not record.index:  # it begins to follow: what it has by its file is what the cluster has
+                if not record.index:  # it begins to follow: the queues of its file are those of the cluster
                     made_by = self._made_by.setdefault(service, {})
                     for queue in queues.keys() - made_by.keys():
                         made_by[queue] = record.created.get(queue, 0)

@@ -58,7 +58,7 @@ class RestartGivesAPrefix(Invariant):
         for what in process.watch.restart_faults:
             self.violate(f"{service}: {what}")
         for name, queue in process.engine.hosted.by_name.items():
-            # What expires with the restart is a dead letter at once, which is stored a little later.
+            # A sample that expires at the restart is a dead letter at once, which is stored a little later.
             if queue.journaled and not queue.settings.is_dead_letter and queue.stream.name not in process.replicas:
                 self._check_held(service, name, {sample.position for sample in queue.held}, simulated)
         for name, replica in process.replicas.items():
@@ -70,7 +70,7 @@ class RestartGivesAPrefix(Invariant):
             found = [log.entry(index)[1] for index in range(log.base.index + 1, log.last_index + 1)]
             records, base = stored.records, stored.snapshot_index
             if name in process.outlived and stored.hard_state.incarnation != replica.incarnation:
-                # What is stored is of an earlier creation of the queue: of this one there is nothing yet.
+                # The stored records are of an earlier creation of the queue; the present one has none yet.
                 records, base = [], 0
             if found != records or log.base.index != base:
                 self.violate(f"{name}: {service} restored {len(found)} entries of {len(records)} stored ones")

@@ -113,7 +113,7 @@ class WorldAdministrator:
         """Return the present instant."""
         return self._agenda.now
 
-    # What is done.
+    # Operations.
 
     def replace(self, name: str) -> None:
         """Delete a queue and create it again, unless that is in progress already."""
@@ -136,7 +136,7 @@ class WorldAdministrator:
         if replacement.is_creating:
             if reply.retcode not in _CREATED or not (self._orders or service in replacement.deleted_at):
                 replacement.is_refused = self._orders
-                return  # what exists there is what was never deleted
+                return  # the queue that exists there was never deleted
         elif reply.retcode is not ReturnCode.OK and not reply.not_found:
             replacement.is_refused = self._orders
             return
@@ -156,7 +156,7 @@ class WorldAdministrator:
                 if each.is_over and service in each.lacking:
                     self._ask(each)
 
-    # Its known state.
+    # The known state of replacements.
 
     def may_be_deleted(self, queue: str, accepted_ns: Nanoseconds) -> bool:
         """Return whether a sample accepted at an instant may have been deleted with its queue."""
@@ -188,7 +188,7 @@ class WorldAdministrator:
         own = [each for each in self.replacements if any(full.endswith(f"/{name}") for full in each.queues)]
         return bool(own) and all(each.is_over for each in own)
 
-    # How.
+    # Sending of commands.
 
     def _ask(self, replacement: QueueReplacement) -> None:
         """Send the present command to the services that have not answered it, and schedule the next check."""

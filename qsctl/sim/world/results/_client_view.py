@@ -127,7 +127,7 @@ class ClientView(Invariant):
             if part != (part := self._administrator.part_at(queue, at_ns)):
                 unflagged.clear()
             if part[0] != part[1]:
-                continue  # the queue is being replaced: of which it was is not known to a client
+                continue  # the queue is being replaced: a client does not know which one delivered
             while answers and answers[0][0] <= at_ns:
                 _, who, response = answers.pop(0)
                 if response == AckResponse.REJECTED and who in unflagged:

@@ -343,7 +343,7 @@ class ProcessWatch:
     def appended(self, name: str, records: Sequence[Record]) -> None:
         """Note the records appended to the service's state file; a deletion of a queue drops its stream, too."""
         if not name.startswith(_SERVICE_FILE):
-            return  # the records of queues are seen where they are written
+            return  # `WatchedStores.write` notes the records of queues
         operations: list[Operation] = [
             Append(SERVICE_STREAM, self.stored.stream(SERVICE_STREAM).last_index + 1, tuple(records))
         ]

@@ -109,7 +109,7 @@ class SimulatedDiscovery:
         for kind, link in service.process.links.opened.items():
             if kind in its.process.links.opened:
                 link.box.appeared(self._handle, its.process.links.own)
-        if former is not None:  # the earlier process of the name is still believed in, for its lease
+        if former is not None:  # the lease of the name's earlier process has not expired
             self._agenda.after(self._lease_ns, lambda: self._vanish(service, lives[0], former[2]))
         self._known[pair] = (*lives, self._handle)
         self._silent.pop(pair, None)

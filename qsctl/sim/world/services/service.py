@@ -153,7 +153,7 @@ class SimulatedService:
         since, shown = self._rate_since
         return shown + int((self.agenda.now - since) * self._rate) + self.skew_ns
 
-    # What can be done to it.
+    # Actions on the service.
 
     def start(self) -> None:
         """Start a process from the content of the disk, unless the service is up or destroyed."""
@@ -175,7 +175,7 @@ class SimulatedService:
             if self.disk.is_sound:
                 self._trace.note("refused", self.number, error.message)
                 self.disk.kill()
-                self._note_lost()  # an operator has it go on with what is whole
+                self._note_lost()  # as an operator, continue with the intact records
                 process = self._opened(discards_damaged=True)
             else:
                 self._trace.note("disk", self.number, error.message)
@@ -344,7 +344,7 @@ class SimulatedService:
             self.guarded(lambda: _hand_over(replication))
             self.look_again()
 
-    # What reaches it.
+    # Messages to the service.
 
     def receive(self, messages: Sequence[Inbound]) -> None:
         """Pass messages to the process; they are lost while the service is down."""
@@ -363,7 +363,7 @@ class SimulatedService:
             if link is not None:
                 self.look_again()
 
-    # What can be seen of it.
+    # The observable state.
 
     def held(self) -> set[tuple[str, SampleIdentity]]:
         """Return the samples, with their queues, that are held by the queues that the service is master of."""
@@ -397,7 +397,7 @@ class SimulatedService:
         """Return whether a durable vote of the service is for the service of this number."""
         return any(stream.hard_state.vote == instance_name(number) for stream in self.stored.streams.values())
 
-    # What its process runs on.
+    # The machine of its process.
 
     def jitter(self) -> float:
         """Draw the jitter of a wait before an election."""
@@ -439,7 +439,7 @@ class SimulatedService:
         if self.process is not None:
             self._plan(self.agenda.now)
 
-    # Its loop.
+    # The driver's loop.
 
     def _plan(self, instant: Nanoseconds) -> None:
         """Schedule a pass at an instant, unless an earlier one is scheduled.
@@ -516,7 +516,7 @@ class SimulatedService:
                     note_happened(self.number, event)
             messages: Sequence[Outbound] = released.messages
             if released.service_records:
-                # What a deleted queue answers leaves before it goes, a reply once a created one is there: as a daemon.
+                # As in the daemon: answers of a deleted queue are sent before its removal, replies after a creation.
                 self._send([each for each in messages if not isinstance(each, CommandReply)])
                 self._surroundings.hosting_changed(self.number)
                 messages = [each for each in messages if isinstance(each, CommandReply)]
