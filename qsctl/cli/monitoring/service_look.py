@@ -29,7 +29,7 @@ class ServiceLook(NamedTuple):
 
     @property
     def dead_letter_queues(self) -> set[str]:
-        """Return the names of the queues that hold dead letters."""
+        """Return the names of the dead-letter queues."""
         return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
 
 

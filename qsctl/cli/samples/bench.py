@@ -58,7 +58,7 @@ class LoadOptions(OptionGroup):
         """Return the load that the options describe.
 
         Raises:
-            UsageError: a time is not a duration, or no time is left to measure.
+            UsageError: a time is not a duration, the measured time is zero, or both exceed a day.
         """
         from qsctl.client.bench.load import BenchLoad
 
@@ -166,7 +166,7 @@ def _queue(administration: Administration, named: str, *, persistent: bool) -> t
     """Return the queue to use, and whether it was created for the benchmark.
 
     Raises:
-        UsageError: the named queue holds samples, or has options that only a created queue can have.
+        UsageError: the named queue holds samples, or --persistent is given, which is for a created queue.
     """
     from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
     from qsctl.resource import ResourceKind

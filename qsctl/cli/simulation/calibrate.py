@@ -68,7 +68,7 @@ class Calibrated(Result):
         }
 
     def blocks(self) -> Sequence[Block]:
-        """Return a table of the figures that disagree, and one of the parameters that would explain them."""
+        """Return a table of the figures, disagreeing ones first, and tables of parameters that would explain them."""
         ordered = sorted(self.figures, key=lambda each: each.agrees)
         agree = sum(each.agrees for each in self.figures)
         rows: list[Row] = [

@@ -182,7 +182,7 @@ def equality_sentence(difference: ReplayDifference) -> str:
 
 
 def measured_text(value: float | None, unit: str) -> str:
-    """Return a value of `Measured` with its unit; empty for None."""
+    """Return a value of `Measured` as text, times with their unit; a dash for None."""
     if value is None:
         return "–"
     return short_duration(value) if unit == "ns" else f"{value:,.6g}"
