@@ -1,13 +1,14 @@
-"""The Spark pipeline over run folders.
+"""The Spark pipeline that summarizes run folders.
 
 Its public surface is what `__all__` names:
 
-- `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
-- `summary_frames(spark, runs, …)`: the same tables as frames, with any number of rows, and the facts of each run.
-- `differing_runs(frames, …)`: which of these runs are outliers of their group, and from which on others follow.
-- `read_runs(spark, runs, table)`: a table of many runs as one frame, with the facts of each run as columns.
-- `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` sets where.
-- `RunSummary`: what `summarize` returns.
+- `summarize(spark, runs, …)`: the tables of some runs, on any session: a program's own, of a notebook, of
+  `spark-submit`.
+- `summary_frames(spark, runs, …)`: the same tables as DataFrames, with any number of rows, and the facts of each run.
+- `differing_runs(frames, …)`: which of these runs are outliers of their group, and at which runs a change begins.
+- `read_runs(spark, runs, table)`: a table of many runs as one DataFrame, with the facts of each run as columns.
+- `spark_session(options)`: the session of the commands, for programs without one; `SparkOptions` has its master.
+- `RunSummary`: the result of `summarize`.
 
 >>> import qsctl
 >>> from qsctl.summary import spark_session, summarize
@@ -20,30 +21,31 @@ Input: a run folder (`eventlog.schema`): Parquet of messages, counters and event
 `measures.tables.SCHEMAS`. Read `measures/tables.py` first, then `measures/observation.py`, the few expressions of SQL
 that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 
-- `measures/cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
-- `measures/ranks.py`: messages to the exact waits at given ranks.
-- `measures/moves.py`: messages to their movements, the one grouping that all tables over time come from.
+- `measures/cells.py`: the grouping of messages into cells, from which counters, losses and the histogram of waits
+  follow.
+- `measures/ranks.py`: the exact waits at given ranks.
+- `measures/moves.py`: the grouping of messages into movements, from which all tables over time follow.
 - `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py` beside them: each a table of the movements.
-- `measures/blocks.py`: windows to equal blocks of each run, in which `finishing/changes.py` looks for what differs.
-- `measures/connections.py`: events to the totals of each client.
+- `measures/blocks.py`: equal blocks of each run, in which `finishing/changes.py` searches for deviating stretches.
+- `measures/connections.py`: totals of each client's connection events.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
-- `finishing/`: small tables are finished on the driver, in Arrow, and nowhere else.
-- `engine.py`: what computes frames: `spark/engine.py`, or `local/`, DuckDB in this process for runs of one machine.
-- `log_frames.py`: the only reads of logs on Spark; `run_batch.py`: the runs of one plan, and what differs between them.
-- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `table_frames.py`: to frames of programs;
-  `output.py` writes tables into a folder.
+- `finishing/`: computations on small tables, on the driver, in Arrow.
+- `engine.py`: the interface of the engines: `spark/engine.py`, or `local/`, DuckDB in this process for local runs.
+- `log_frames.py`: the only reads of logs on Spark; `run_batch.py`: the runs of one plan, and their differing constants.
+- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `table_frames.py`: to DataFrames for
+  programs; `output.py`: writing of tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
 once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` checks the
-plans). There is one text of each, which `local/dialect.py` translates for DuckDB; it keeps to what both understand (no
+plans). Each measure is one SQL text, which `local/dialect.py` translates for DuckDB; it uses only functions of both (no
 `inline`, `explode_outer`, `arrays_zip`). Plain statements of DuckDB compute the same figures from the same files, too
-(`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and what differs
-between the runs is an element of a literal array (`measures/by_run.py`), so that each run has the figures that it has
-alone. No figure depends on the session's settings: sums that could overflow are made in two parts
+(`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and constants that
+differ between the runs are elements of a literal array (`measures/by_run.py`), so that the figures of a run do not
+depend on the others. No figure depends on the session's settings: sums that could overflow are made in two parts
 (`observation.exact_sum`).
 
-The plan of each measure, as `EXPLAIN` shows it; every scan reads the columns that the measure names and no others:
+The plan of each measure, as `EXPLAIN` shows it; every scan reads only the columns of the measure:
 
 - `cells`: one scan, a partial and a final aggregation with one exchange between, by the group, fate and bucket.
 - `ranks`: one scan, with the spans of waits as a filter; a broadcast join with the few wanted places, an aggregation by
@@ -56,9 +58,8 @@ The plan of each measure, as `EXPLAIN` shows it; every scan reads the columns th
 - `connections`: one scan of the events, an aggregation by client.
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
-`sweeps` and `comparison` begin with `sweep.py`, `size.py` and `compare.py`; what may be stated of their figures, with
-which error, is `inference`. `spark/session.py` makes the session; Java starts in `spark/gateway.py` (which one:
-`spark/java.py`).
+Read `sweep.py`, `size.py` and `compare.py` first in `sweeps` and `comparison`; `inference` has the intervals and tests
+of their figures. `spark/session.py` creates the session; `spark/gateway.py` starts the Java that `spark/java.py` finds.
 """
 
 from __future__ import annotations

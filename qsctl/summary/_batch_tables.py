@@ -1,10 +1,10 @@
 """The tables of a batch of runs: the order of the steps, from frames of logs to tables with declared schemas.
 
-Spark goes through the logs once for the counters and the histogram (`cells`), once for the waits at the percentiles'
-ranks (`ranks`), and once for all tables over time that are asked for (`moves`), for as many runs as the batch has. What
-it counted for the figures is small and finished here (`finishing/`). What happened at the connections comes from the
-events, where runs have some. Runs without a message log are summarized from the simulator's counters: then percentiles
-come from its histograms, and there is nothing in windows of time.
+Spark scans the logs once for the counters and the histogram (`cells`), once for the waits at the percentiles' ranks
+(`ranks`), and once for all requested tables over time (`moves`), for all runs of the batch together. The results for
+the figures are small and completed in this process (`finishing/`). Connection events come from the event table, of runs
+that have one. Runs without a message log are summarized from the simulator's counters: percentiles then come from its
+histograms, and tables over time are empty.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "
 
 
 def figures_of(engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:
-    """Return the tables of figures by name, in their declared shape; empty where none is asked for.
+    """Return the requested tables of figures by name, in their declared schemas; empty if none is requested.
 
     Raises:
-        UsageError: figures by topic, of runs without message logs.
+        UsageError: figures by topic are requested for runs without message logs.
         Damaged: a file of counters cannot be read, or a sum does not fit in 64 bits.
     """
     if not batch.has_messages and "topic" in asked.by:
@@ -112,14 +112,14 @@ def _of_counters(
 
 
 class FramesOfBatch:
-    """The tables that Spark finishes by itself, as frames that are computed when they are used.
+    """The tables that Spark computes completely, as lazily computed frames.
 
     Args:
-        engine: computes them.
+        engine: computes the frames.
         batch: runs with message logs.
-        asked: what is asked for.
-        share_moves: compute the movements that the tables over time are made from once for all of them, when the
-            first is asked for; else each table goes through the logs when it is used.
+        asked: the requested measures.
+        share_moves: compute the movements once for all tables over time, when the first is requested; else each table
+            scans the logs when it is computed.
     """
 
     def __init__(self, engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, *, share_moves: bool) -> None:
@@ -134,18 +134,20 @@ class FramesOfBatch:
         self._of_queue = [key for key in self._keys if key in {RUN_NUMBER, "replication", "queue"}]
 
     def __iter__(self) -> Iterator[tuple[str, DataFrame]]:
-        """Return each table that is asked for, and that these runs have, by name."""
+        """Yield the name and the frame of each requested table that these runs have."""
         for name in self.names:
             yield name, self.frame(name)
 
     @property
     def names(self) -> list[str]:
-        """The tables that are asked for, and that these runs have."""
+        """The names of the requested tables that these runs have."""
         made: list[str] = [name for name in MADE_BY_SPARK if name in self._asked.measures]
         return made if self._with_events else [name for name in made if name != "connections"]
 
     def frame(self, name: str) -> DataFrame:
-        """Return one of `MADE_BY_SPARK` in its declared schema; `connections` needs a run with events."""
+        """Return a table of `MADE_BY_SPARK` as a frame in its declared schema; `connections` needs a run with
+        events.
+        """
         return tables.shaped(self._made(name), tables.SCHEMAS[name], self._asked.by, self._batch.names)
 
     def _made(self, name: str) -> DataFrame:
@@ -193,7 +195,9 @@ class FramesOfBatch:
 
     @property
     def _events(self) -> DataFrame:
-        """The events of the chosen clients, of runs with percentages alone: others have other events."""
+        """The events of the chosen clients, from the runs that record slow-subscriber percentages; other models have
+        other events.
+        """
         has_recorded = by_run([str(run.has_slow_percentages).lower() for run in self._batch.runs])
         events = self._engine.read(self._batch.runs, "events")
         return events.where(f"{has_recorded} and {self._batch.chosen}")

@@ -1,4 +1,4 @@
-"""The interface of the computation of frames: by Spark, or by DuckDB in this process."""
+"""The interface of the engines that compute frames: Spark, or DuckDB in this process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from qsctl.summary.recorded_run import SummarizedRun
 
 
 class SummaryEngine(Protocol):
-    """Makes frames, which know how to compute themselves.
+    """An engine that creates lazily computed frames.
 
-    The frames of DuckDB have as much of a `DataFrame` as measures use (`local.session.LocalFrame`).
+    The frames of DuckDB have the part of the `DataFrame` interface that measures use (`local.session.LocalFrame`).
     """
 
     def read(self, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
         """Return a table of some runs, with `run_number` and `replication` (`log_frames.read_tables`)."""
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """Return rows of this process as a frame."""
+        """Return an Arrow table as a frame."""
 
     def materialized(self, frame: DataFrame) -> DataFrame:
-        """Return the rows of a frame that several others read, computed now."""
+        """Compute a frame now, for use by several others, and return a frame of the stored rows."""
 
     def append(self, frame: DataFrame, folder: Location) -> None:
-        """Write the rows of a frame as files of Parquet, beside those that a folder has."""
+        """Write the rows of a frame as Parquet files into a folder, in addition to the files there."""
 
     def files(self, paths: Sequence[Location], shape: StructType) -> DataFrame:
-        """Return the rows of files of Parquet."""
+        """Return the rows of Parquet files."""
 
     def fraction(self) -> float:
-        """Return how much of what is being computed is done, from 0 to 1; may be called from another thread."""
+        """Return the completed fraction, from 0 to 1, of the computation in progress; thread-safe."""

@@ -1,4 +1,4 @@
-"""One command at a time writes into a folder: `--out` of a summary, and a sweep's folder."""
+"""Mutual exclusion of commands that write into a folder: `--out` of a summary, and a sweep's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REMEDY: Final = "Name another folder with --out."
 
 
 def _lock(folder: Location) -> BaseFileLock:
-    """Return the folder's lock; in a remote filesystem it excludes only the commands of this machine."""
+    """Return the lock of a folder; for a remote filesystem it excludes only the commands of this machine."""
     if isinstance(folder, Path):
         return FileLock(folder / LOCK_FILE)
     name = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
@@ -28,13 +28,13 @@ def _lock(folder: Location) -> BaseFileLock:
 
 @contextmanager
 def locked_folder(folder: Location) -> Iterator[Location]:
-    """Make the folder, and let no other command write into it while the block runs.
+    """Create the folder, and exclude other commands from writing into it during the block.
 
     Yields:
-        The absolute folder, for Java has a working directory of its own.
+        The absolute path, since Java has another working directory.
 
     Raises:
-        InvalidInput: the folder cannot be made or written, or another command is writing it.
+        InvalidInput: the folder cannot be created or written, or another command is writing it.
     """
     try:
         folder = folder.absolute()

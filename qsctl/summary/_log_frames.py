@@ -1,4 +1,4 @@
-"""The tables of run folders as frames of Spark: of one run, and of many in one plan with the facts of each run."""
+"""The tables of run folders as Spark DataFrames: of one run, and of many in one plan with the facts of each run."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ READ: Final[Mapping[str, StructType]] = {
 
 
 def read_tables(spark: SparkSession, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
-    """Return a table of some runs as one frame: the files that they list, by name, with `run_number` and `replication`.
+    """Return a table of some runs as one frame: the files that the runs list, with `run_number` and `replication`.
 
-    Whatever else lies in the folders is not read, nor the runs' names in the files, for `run.json` has them. The files
-    of several runs are one scan; a broadcast table has the run of each.
+    Other files in the folders are not read, nor are the runs' names in the files, which `run.json` has. The files of
+    several runs are one scan; a broadcast table has the run of each file.
 
     Args:
         spark: any session of Spark 4.
@@ -73,9 +73,9 @@ _LOCAL: Final = re.compile(r"file:/+")
 
 
 def _places(frame: DataFrame, parts: Mapping[str, tuple[int, int]]) -> pa.Table:
-    """Return the run and replication of each file of a frame, by the URI that Spark has for the file.
+    """Return the run and replication of each file of a frame, by Spark's URI of the file.
 
-    Spark escapes a path in its own way, and begins the URI of a file of this machine with one slash or with three.
+    Spark escapes paths in its own way, and begins the URI of a local file with one slash or with three.
     """
     files, numbers, replications = [], [], []
     for uri in frame.inputFiles():
@@ -94,15 +94,15 @@ def _places(frame: DataFrame, parts: Mapping[str, tuple[int, int]]) -> pa.Table:
 
 
 def read_runs(spark: SparkSession, runs: Sequence[Location | str], table: str = "messages") -> DataFrame:
-    """Return a table of many runs as one frame, which is computed when it is asked for, in one plan.
+    """Return a table of many runs as one lazily computed frame, in one plan.
 
-    Beside the columns of the table (`qsctl help reference-event-log`) each row has the facts of its run: `folder`,
-    `scenario`, `model`, `seed`, `is_complete`, `warm_up_ns`, `horizon_ns` and `started_at`, the time of day of instant
-    0, null of a simulation. For each instant there is a time of day, too, to the microsecond: `enqueued_time` beside
-    `enqueued_ns`, null of a simulation. Times of day are shown in the session's time zone.
+    Besides the columns of the table (`qsctl help reference-event-log`) each row has the facts of its run: `folder`,
+    `scenario`, `model`, `seed`, `is_complete`, `warm_up_ns`, `horizon_ns` and `started_at`, the timestamp of instant 0.
+    Each instant also has a timestamp column, to the microsecond, such as `enqueued_time` for `enqueued_ns`. Timestamps
+    are null for a simulation, and are shown in the session's time zone.
 
-    Before it returns, the files' names, sizes and footers are compared with each `run.json`, and the counters whole.
-    Spark compares the checksum of each page that it reads. The session's settings stay as they are.
+    Before it returns, the files' names, sizes and footers, and the whole counters, are verified against each
+    `run.json`. Spark verifies the checksum of each page that it reads. The session's settings stay as they are.
 
     Args:
         spark: any session of Spark 4.
@@ -110,7 +110,7 @@ def read_runs(spark: SparkSession, runs: Sequence[Location | str], table: str = 
         table: `messages`, `counters` or `events`; a run whose level lacks it has no rows.
 
     Raises:
-        UsageError: no run is named, or there is no such table.
+        UsageError: no run is named, or the table does not exist.
         NotFound: a folder is not a run folder.
         Damaged: a file of a run is missing or was changed.
     """

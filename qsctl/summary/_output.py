@@ -1,9 +1,9 @@
-"""The output of `--out`: tables are written beside, then renamed, and by one command at a time.
+"""The output of `--out`: tables are written under temporary names, then renamed, by one command at a time.
 
-A command that is killed leaves its folder of unpublished tables. The next one that writes to the same place removes it,
-and returns an earlier table that was already moved away; in an object store, where the lock does not exclude other
-machines, it is left alone. Appended partitions are published by a list of them, which is written first: where a
-command was killed behind that, the next one finishes what the list has.
+A command that is killed leaves a folder of unpublished tables. The next command that writes to the same place removes
+that folder and restores tables that were already moved away; in an object store, where the lock does not exclude other
+machines, it does not touch the folder. Appended partitions are published by a list that is written first: if a command
+is killed after writing it, the next one publishes the listed partitions.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ of a simulation."""
 
 
 class TablesOutput:
-    """The tables of one command on their way into a folder.
+    """The unpublished tables of one command, which `publish` moves into their folder.
 
     Args:
-        beside: the folder of what is not yet published.
-        engine: makes the frames.
+        beside: folder of the unpublished tables.
+        engine: creates the frames.
     """
 
     def __init__(self, beside: Location, engine: SummaryEngine) -> None:
@@ -52,7 +52,9 @@ class TablesOutput:
         self._names: list[str] = []
 
     def write(self, name: str, frame: DataFrame, shape: StructType) -> DataFrame:
-        """Write a table's rows, behind those of earlier runs, and return them as they were written."""
+        """Write a table's rows after those of earlier runs of the command; return them as a frame of the written
+        files.
+        """
         before = set(self._parts(name))
         with self._named(name):
             self._engine.append(frame, self._beside / name)
@@ -61,7 +63,7 @@ class TablesOutput:
 
     @contextmanager
     def _named(self, name: str) -> Iterator[None]:
-        """Count a table among those that are published once it is written; a full disk is an error of its own."""
+        """Add a table to those that are published, once the block has written it; report a full disk as `Refused`."""
         try:
             yield
         except OSError as error:
@@ -78,7 +80,7 @@ class TablesOutput:
         return list((self._beside / name).glob("part-*"))
 
     def publish(self, folder: Location) -> None:
-        """Replace the earlier tables of the same names."""
+        """Replace the earlier tables of the same names in the folder."""
         for name in self._names:
             if (folder / name).exists():
                 move(folder / name, self._beside / f"{_EARLIER}{name}")
@@ -86,11 +88,11 @@ class TablesOutput:
 
 
 class AppendedTables(TablesOutput):
-    """The tables of one command of Spark, in partitions by date, scenario and run.
+    """The unpublished tables of one Spark command, in partitions by date, scenario and run.
 
     Args:
-        beside: the folder of what is not yet published.
-        engine: makes the frames.
+        beside: folder of the unpublished tables.
+        engine: creates the frames.
         runs: `run_id`, `date` and `scenario` of each run; the ids differ.
     """
 
@@ -99,7 +101,7 @@ class AppendedTables(TablesOutput):
         self._runs = runs
 
     def write(self, name: str, frame: DataFrame, shape: StructType) -> DataFrame:
-        """Write a table's rows, a file a run, and return them as they were written."""
+        """Write a table's rows, a file for each run; return them as a frame of the written files."""
         before = set(self._parts(name))
         inside = [field.name for field in shape.fields if field.name not in PARTITIONS]
         placed = frame.sparkSession.sql(
@@ -125,7 +127,7 @@ class AppendedTables(TablesOutput):
         return list((self._beside / name).rglob("part-*"))
 
     def publish(self, folder: Location) -> None:
-        """Replace the partitions of these runs: a table without rows of a run loses what it had of it."""
+        """Replace the partitions of these runs; a table without rows of a run loses the run's earlier partition."""
         of_runs = self._beside / "runs"
         runs = sorted({path_within(of_runs, part.parent) for part in of_runs.rglob("part-*")})
         partitions = [f"{name}/{run}" for name in self._names for run in runs]
@@ -136,7 +138,7 @@ class AppendedTables(TablesOutput):
 
 
 def _publish_partitions(beside: Location, folder: Location) -> None:
-    """Move the partitions of a finished command to their places, those that are not there yet."""
+    """Move the listed partitions into place, except those that were moved before."""
     partitions = msgspec.json.decode((beside / _PUBLISHED).read_bytes(), type=dict[str, bool])
     for partition, has_rows in partitions.items():
         place, made = _within(folder, partition), _within(beside, partition)
@@ -159,15 +161,15 @@ def _within(folder: Location, path: str) -> Location:
 def output_folder(
     folder: Location | None, engine: SummaryEngine, partitions: DataFrame | None = None
 ) -> Iterator[TablesOutput | None]:
-    """Yield what writes tables: they are in the folder once the block ends well; after an error it is as it was.
+    """Yield a writer whose tables are published in the folder if the block succeeds; after an error nothing changes.
 
     Args:
-        folder: None is yielded where there is none.
-        engine: makes the frames; Spark where there are partitions.
-        partitions: of `partitions_of`, to add runs to the tables that are there; None: tables are replaced.
+        folder: the folder; if it is None, None is yielded.
+        engine: creates the frames; must be Spark for partitions.
+        partitions: result of `partitions_of`, to add runs to existing tables; None: tables are replaced.
 
     Raises:
-        InvalidInput: the folder cannot be written, another command is writing it, or it has tables of the other kind.
+        InvalidInput: the folder cannot be written, another command is writing it, or its tables are of the other kind.
     """
     if folder is None:
         yield None
@@ -194,14 +196,14 @@ def output_folder(
 
 
 def partitions_of(engine: SummaryEngine, facts: pa.Table) -> DataFrame:
-    """Return the partition of each run, by its id.
+    """Return the partition (date and scenario) of each run, by its id.
 
     Args:
-        engine: makes the frame.
-        facts: of `run_batch.facts_of`.
+        engine: creates the frame.
+        facts: result of `run_batch.facts_of`.
 
     Raises:
-        UsageError: two folders are of one run, which has one partition.
+        UsageError: two folders have the same run id, and thus the same partition.
     """
     for label, folder in zip(facts["run_id"].to_pylist(), facts["folder"].to_pylist(), strict=True):
         if " " in label:  # which `labels_of` makes of ids that are not unique
@@ -214,7 +216,7 @@ def partitions_of(engine: SummaryEngine, facts: pa.Table) -> DataFrame:
 
 
 def _require_kind(folder: Location, *, append: bool) -> None:
-    """Refuse to mix tables that are replaced and tables that runs are added to."""
+    """Raise an error if a folder's tables are of the other kind: replaced as a whole, or appended to by run."""
     for table in folder.iterdir():
         if table.name.startswith(".") or not table.is_dir():
             continue
@@ -231,7 +233,7 @@ def _require_kind(folder: Location, *, append: bool) -> None:
 
 
 def _clear(folder: Location) -> None:
-    """Finish or remove what commands that were killed have left; the lock excludes one that is still writing."""
+    """Complete or remove the remains of killed commands; the lock excludes commands that still write."""
     if not isinstance(folder, Path):
         return
     for beside in folder.iterdir():

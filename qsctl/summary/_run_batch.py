@@ -1,7 +1,7 @@
 """Runs that are summarized in one plan: those with a message log, or those without.
 
-Decides: the number of each run in frames and the texts of SQL that differ between them. What every measure needs of the
-runs is collected here once, from `run.json` and the counters, before Spark reads anything.
+Decides the number of each run in frames, and the SQL expressions that differ between runs. The facts that measures need
+of the runs are collected here once, from `run.json` and the counters, before Spark reads anything.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class RunBatch:
 
     Args:
         runs: at least one; all have a message log, or none has.
-        labels: what the tables call each run.
-        clients: names of those whose messages count; all when empty.
+        labels: the names of the runs in the tables.
+        clients: names of the clients whose messages count; empty: all.
     """
 
     runs: tuple[SummarizedRun, ...]
@@ -38,17 +38,17 @@ class RunBatch:
 
     @property
     def several(self) -> bool:
-        """Return whether frames need a column for the run."""
+        """Return whether frames need a column for the run: there are several runs."""
         return len(self.runs) > 1
 
     @property
     def has_messages(self) -> bool:
-        """Return whether its runs have message logs."""
+        """Return whether the runs have message logs."""
         return self.runs[0].has_messages
 
     @property
     def message_rows(self) -> int:
-        """Rows of all message logs."""
+        """Number of rows of all message logs."""
         return sum(run.message_rows for run in self.runs)
 
     @property
@@ -79,7 +79,7 @@ class RunBatch:
 
     @cached_property
     def names(self) -> Names:
-        """The names of runs and clients, and when each run began."""
+        """The names of runs and clients, and the start time of each run."""
         columns = [self._all_marks[name].to_pylist() for name in (RUN_NUMBER, "client_id", "client")]
         named = {(run, client_id): client for run, client_id, client in zip(*columns, strict=True)}
         clients = pa.table(
@@ -94,7 +94,7 @@ class RunBatch:
 
     @property
     def chosen(self) -> str:
-        """The condition that a message, counter or event is of a chosen client, as a text of SQL."""
+        """The SQL condition that a message, counter or event belongs to a chosen client."""
         if not self.clients:
             return "true"
         numbers: list[list[int]] = [[] for _ in self.runs]
@@ -104,12 +104,12 @@ class RunBatch:
 
     @property
     def acknowledged(self) -> AcknowledgedRows:
-        """The messages that are acknowledged."""
+        """The messages that their models acknowledge."""
         return acknowledged_in(self.marks, comes_back=[run.info.model == Model.INTEGRATION for run in self.runs])
 
     @property
     def replications(self) -> pa.Table:
-        """A row for each replication that ended, with its run and the time observed."""
+        """A row for each completed replication, with its run and the observed time."""
         rows = [
             (number, replication, run.horizon_ns - run.warm_up_ns)
             for number, run in enumerate(self.runs)
@@ -125,7 +125,7 @@ class RunBatch:
         )
 
     def counters(self) -> pa.Table:
-        """Return the counters of the chosen clients: their files are small, and read in this process."""
+        """Return the counters of the chosen clients, read in this process since their files are small."""
         parts = []
         for number, run in enumerate(self.runs):
             batches = [
@@ -144,7 +144,7 @@ class RunBatch:
 
 
 def labels_of(runs: Sequence[SummarizedRun]) -> list[str]:
-    """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
+    """Return each run's name in the column `run_id`: its id, or its folder's name if several runs have the same id."""
     ids = [run.info.run_id for run in runs]
     labels: list[str] = []
     for run in runs:
@@ -154,7 +154,7 @@ def labels_of(runs: Sequence[SummarizedRun]) -> list[str]:
 
 
 def facts_of(runs: Sequence[SummarizedRun], labels: Sequence[str]) -> pa.Table:
-    """Return a row for each run: `tables.RUNS`."""
+    """Return a row of the schema `tables.RUNS` for each run."""
     started = [run.info.recording.started_at_ns // 1000 if run.info.recording else None for run in runs]
     return pa.table(
         {
@@ -174,7 +174,7 @@ def facts_of(runs: Sequence[SummarizedRun], labels: Sequence[str]) -> pa.Table:
 
 
 def batches_of(runs: Sequence[SummarizedRun], labels: Sequence[str], clients: Sequence[str]) -> list[RunBatch]:
-    """Return the runs with a message log and those without, each as one batch; one that would be empty is left out."""
+    """Return a batch of the runs with a message log and a batch of those without; an empty batch is omitted."""
     named = list(zip(runs, labels, strict=True))
     found = []
     for has_messages in (True, False):

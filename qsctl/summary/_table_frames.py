@@ -1,4 +1,4 @@
-"""The tables of many runs as frames for programs: any number of rows, and nothing is brought to this process."""
+"""The tables of many runs as DataFrames for programs, with any number of rows, none of which is collected."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ RUNS: Final = "runs"
 
 
 class SummaryFrames(Mapping[str, DataFrame]):
-    """The tables of a summary by name, of all runs, each a frame with a column `run_id`.
+    """The tables of a summary of all runs by name, each a DataFrame with a column `run_id`.
 
-    `runs` has the facts of each run, to join with. The tables in time, `littles_law`, `slow_subscribers` and
+    `runs` has the facts of each run, for joins. The tables over time, `littles_law`, `slow_subscribers` and
     `connections` are computed when their frame is used, in one plan from the logs. The figures (`queues`, `delays`,
-    `times_to_done`, `losses`, `intervals`) are computed together when the frame of the first is asked for: percentiles
-    need two passes over the logs, of which the first finds where to look in the second. They are few rows.
+    `times_to_done`, `losses`, `intervals`) are computed together when the first of their frames is requested, since
+    percentiles need two passes over the logs, of which the first locates the ranks for the second. They are few rows.
 
     Attributes:
-        skipped: a sentence for each run that was left out, because it is damaged.
+        skipped: a sentence for each damaged run that was omitted.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class SummaryFrames(Mapping[str, DataFrame]):
         self._names = (RUNS, *(name for name in tables.SCHEMAS if name in figures or name in self._of_spark))
 
     def __getitem__(self, name: str) -> DataFrame:
-        """Return a table.
+        """Return a table by name.
 
         Raises:
-            KeyError: it was not asked for, or no run has it.
-            Damaged: figures are asked for, and a file of a run cannot be read, or a sum does not fit in 64 bits.
-            UsageError: figures by topic, of runs without message logs.
+            KeyError: the table was not requested, or no run has it.
+            Damaged: a file of a run cannot be read, or a sum of the figures does not fit in 64 bits.
+            UsageError: figures by topic are requested for runs without message logs.
         """
         if name not in self._names:
             raise KeyError(name)
@@ -111,24 +111,24 @@ def summary_frames(
     skip_damaged: bool = False,
     share_moves: bool = False,
 ) -> SummaryFrames:
-    """Return the tables of `summarize` as frames, for a program that joins them, or writes them where it wants.
+    """Return the tables of `summarize` as DataFrames, for a program that joins them or writes them elsewhere.
 
-    It works on any session, of Spark Connect too, and changes none of its settings.
+    It works on any session, including Spark Connect, and changes none of its settings.
 
     Args:
         spark: any session of Spark 4.
-        runs: run folders, by path or URI; each group is of one run.
-        by: words of `tables.KEYS`: the grouping of the figures.
+        runs: run folders, by path or URI; each is a group of its own.
+        by: grouping of the figures, by words of `tables.KEYS`.
         window_ns: the length of the windows of throughput and depth.
         measures: names of `tables.SCHEMAS`, at least one.
-        exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
-        confidence: of the intervals over replications.
-        clients: names; only their messages count. All when empty.
-        skip_damaged: leave out runs that are damaged, as far as that is seen before Spark reads the logs: `run.json`,
-            counters, sizes and footers. A changed page is an error of the frame that reads it.
-        share_moves: go through the logs once for all tables over time, when the frame of the first is asked for, and
-            keep what they are made from in Spark while a frame refers to it. Else each of these frames goes through
-            the logs when it is used.
+        exact: compute percentiles by a second pass over the log; else from the histogram, with its stated error.
+        confidence: confidence level of the intervals over replications.
+        clients: names of the clients whose messages count; empty: all.
+        skip_damaged: omit runs whose damage is found before Spark reads the logs: in `run.json`, counters, sizes and
+            footers. A changed page is an error of the frame that reads it.
+        share_moves: scan the logs once for all tables over time, when the first of their frames is requested, and keep
+            the movements in Spark while a frame refers to them. Else each of these frames scans the logs when it is
+            used.
 
     Raises:
         NotFound: a folder is not a run folder.

@@ -1,4 +1,4 @@
-"""The measures that a caller asks for, checked before anything is read."""
+"""The measures that a caller requests, validated before any file is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL: Final = frozenset(tables.SCHEMAS)
 
 @dataclass(frozen=True, slots=True)
 class AskedMeasures:
-    """The measures that the caller requested of each run."""
+    """The measures requested by a caller, with grouping, windows and confidence."""
 
     by: tuple[str, ...]
     window_ns: Nanoseconds
@@ -42,7 +42,7 @@ class AskedMeasures:
 
     @property
     def made(self) -> frozenset[str]:
-        """The tables to make: counters and delays come with whatever is finished with them."""
+        """The tables to compute, with the counters and delays that requested tables depend on."""
         return self.measures | ({"queues", "delays", "times_to_done"} if self.measures & FIGURES else frozenset())
 
 
@@ -57,7 +57,7 @@ def checked_measures(
     *,
     names_runs: bool = False,
 ) -> AskedMeasures:
-    """Return what is asked for; the run is grouped by where there are several, or where `names_runs` requires it.
+    """Return the validated request; `run` is added to the grouping for several runs, or if `names_runs`.
 
     Raises:
         UsageError: an unknown word, no run, a window that is not positive, or a confidence outside 0 and 1.

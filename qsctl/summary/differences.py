@@ -1,6 +1,6 @@
-"""The table of differences between many runs: which are outliers of their group, and from which on others follow.
+"""The table of deviating runs among many: outliers of their group, and runs at which a change begins.
 
-It is finished in this process from the figures of each run, which are few rows (`comparison.run_differences`).
+It is computed in this process from the figures of each run, which are few rows (`comparison.run_differences`).
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _SHAPE: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ComparedRuns:
-    """The findings among many runs, with the numbers of runs and series that were compared."""
+    """The deviating runs among many, with the numbers of runs and series that were compared."""
 
     findings: pa.Table
-    """Of `differing_runs`."""
+    """The table that `differing_runs` returns."""
     runs: int
     groups: Mapping[str, int]
     """The number of runs of each group."""
@@ -82,18 +82,18 @@ def compare_runs(
     skip_damaged: bool = False,
     options: SparkOptions | None = None,
 ) -> ComparedRuns:
-    """Return which of many runs differ, without a session of the caller's.
+    """Return which of many runs deviate, without a Spark session of the caller.
 
     Args:
         folders: run folders.
-        by: some of client and queue.
+        by: grouping of the figures: client, queue or both.
         group: a name of `GROUPS`.
-        false_alarm: of `differing_runs`.
-        skip_damaged: leave out runs that are damaged.
-        options: of Spark; None: this process computes, where it would for `summarize_runs`.
+        false_alarm: as for `differing_runs`.
+        skip_damaged: omit damaged runs instead of raising an error.
+        options: settings of Spark; None: compute in this process if `summarize_runs` would.
 
     Raises:
-        UsageError: an unknown word or group, fewer runs than anything is stated of, or a probability out of range.
+        UsageError: an unknown word or group, too few runs, or a probability out of range.
         NotFound: a folder is not a run folder.
         Damaged: a file of a run cannot be read.
     """
@@ -138,24 +138,24 @@ def _compared(
 def differing_runs(
     frames: Mapping[str, DataFrame], *, group: str = "scenario", false_alarm: float = DEFAULT_FALSE_ALARM
 ) -> pa.Table:
-    """Return the runs that differ from others of their group: a row a measure, client, queue and finding.
+    """Return the runs that deviate from others of their group: a row for each measure, client, queue and finding.
 
-    `kind` is `outlier`, of a run by itself, or `change`, of the first run of those that differ from the runs before.
-    `typical` is the median of the group, or that before the change; `score` the distance in median absolute
-    deviations with its `limit`, or the probability of such a change by chance with the largest one that counts. Both
-    are null where more than half of the runs have one and the same value, and another has not. Changes are
-    searched for in the order of the recordings' start; a simulation has none.
+    `kind` is `outlier` for a single run, or `change` for the first of the runs that differ from the runs before.
+    `typical` is the median of the group, or the median before the change; `score` is the distance in median absolute
+    deviations and `limit` its threshold, or the p-value of the change and its threshold. Both are null for an outlier
+    where more than half of the runs have the same value. Changes are searched for in the order of the recordings'
+    start; a simulation has none.
 
     Args:
-        frames: of `summary_frames`, with `queues`, `delays` and `losses`, not grouped by replication or topic.
-        group: a text of SQL over the table `runs`: runs with the same value should be alike, as
+        frames: result of `summary_frames`, with `queues`, `delays` and `losses`, not grouped by replication or topic.
+        group: an SQL expression over the table `runs`, which groups the runs that should be alike, such as
             `scenario`, or `dayofweek(started_at)`.
         false_alarm: the probability of any finding of a kind where the runs of a group are alike, for each measure of
             each client and queue by itself: of a thousand such series, ten have one at 0.01. From 0.001 to 0.5;
-            `run_differences` has what it assumes.
+            `run_differences` states the assumptions.
 
     Raises:
-        UsageError: a table was not asked for, or the probability is out of range.
+        UsageError: a table is missing in `frames`, or the probability is out of range.
     """
     _require_probability(false_alarm)
     missing = [table for table in (RUNS, *sorted(_MEASURES)) if table not in frames]
@@ -176,7 +176,7 @@ def _require_probability(false_alarm: float) -> None:
 
 
 def _values(frames: Mapping[str, DataFrame], group: str) -> pa.Table:
-    """Return a row a run, client, queue and measure, with the run's group and start."""
+    """Return a row for each run, client, queue and measure, with the run's group and start."""
     parts = " union all ".join(
         f"select run_id, client, queue, '{measure}' as measure, cast({value} as double) as value from {{{table}}}"
         for measure, (table, value) in COMPARED.items()

@@ -1,7 +1,7 @@
-"""Summarize run folders: from runs to the rows of a summary, and to tables in a folder.
+"""Summaries of run folders: from runs to the rows of a summary, and to tables in a folder.
 
-`summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options. Runs
-with a message log are one plan of Spark, and those without another one: `batch_tables.py` has the order of its steps.
+`summarize` uses a session of the caller; `summarize_runs`, which the commands call, starts one from options. Runs with
+a message log are one plan of Spark, and those without are another: `batch_tables.py` has the order of its steps.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def summarize_run(
     out: Location | None = None,
     most_rows: int | None = None,
 ) -> RunSummary:
-    """Summarize one run; see `summarize_runs`."""
+    """Summarize one run; arguments as for `summarize_runs`."""
     return summarize_runs(
         [folder],
         by=by,
@@ -101,15 +101,15 @@ def summarize_runs(
     append: bool = False,
     skip_damaged: bool = False,
 ) -> RunSummary:
-    """Summarize runs as `summarize` does, on the session of this process that `options` ask for.
+    """Summarize runs as `summarize` does, on this process's session with these options.
 
-    `most_rows` of a table in time are brought here, `MOST_ROWS_SHOWN` where it is None.
+    At most `most_rows` rows of each table over time are returned; `MOST_ROWS_SHOWN` if it is None.
 
-    Without options, files of this machine are summarized in this process, without Java, up to `LOCAL_BYTES` of logs:
-    the figures are the same. Appended tables are written by Spark.
+    Without options, local files are summarized in this process, without Java, up to `LOCAL_BYTES` of logs; the figures
+    are the same. Appended tables are written by Spark.
 
     Raises:
-        Unavailable: there is no Java for Spark. And what `summarize` raises.
+        Unavailable: Spark is needed, and no Java is installed. Other errors as for `summarize`.
     """
     _require_folder(out, append=append)
     asked = checked_measures(
@@ -135,19 +135,19 @@ def computed(
     skip_damaged: bool,
     out: Location | None = None,
 ) -> _Computed:
-    """Return what is computed of some runs by the engine that `summarize_runs` chooses.
+    """Return the result of `compute` for some runs, on the engine that `summarize_runs` would choose.
 
     Args:
-        runs: all of them.
-        skipped: a sentence for each run that was left out before.
-        compute: gets the engine, the runs whose logs are as they were written, and the sentences for all others.
-        options: of Spark; None: this process computes, where it can.
-        skip_damaged: leave out damaged runs; else they are an error.
-        out: where `compute` writes tables.
+        runs: all runs.
+        skipped: a sentence for each run that was omitted before.
+        compute: called with the engine, the undamaged runs, and the sentences for all others.
+        options: settings of Spark; None: compute in this process, if possible.
+        skip_damaged: omit damaged runs; else they are an error.
+        out: folder to which `compute` writes tables.
 
     Raises:
-        Unavailable: there is no Java for Spark.
-        Damaged: a run is, and `skip_damaged` is false, or all are.
+        Unavailable: Spark is needed, and no Java is installed.
+        Damaged: a run is damaged without `skip_damaged`, or all are.
     """
     if not _is_for_this_process(runs, options, out):
         return _on_spark(_spark_engine(runs, options), runs, skipped, compute, skip_damaged=skip_damaged)
@@ -168,7 +168,9 @@ def _on_spark(
     *,
     skip_damaged: bool,
 ) -> _Computed:
-    """Return what is computed by Spark; where it meets a damaged page and `skip_damaged`, that of the other runs."""
+    """Return the result of `compute` on Spark; on a damaged page with `skip_damaged`, the result for the undamaged
+    runs.
+    """
     try:
         with spark_faults(lambda: check_logs(runs)):
             return compute(engine, runs, skipped)
@@ -183,13 +185,13 @@ def _on_spark(
 
 
 def _is_for_this_process(runs: Sequence[SummarizedRun], options: SparkOptions | None, out: Location | None) -> bool:
-    """Return whether DuckDB computes: Spark is not asked for, and all that is read and written is on this machine."""
+    """Return whether DuckDB computes: Spark is not requested, and all inputs and outputs are local."""
     here = all(isinstance(place, Path) for place in (*(run.folder for run in runs), out or Path()))
     return options is None and here and sum(run.bytes for run in runs) <= LOCAL_BYTES
 
 
 def _spark_engine(runs: Sequence[SummarizedRun], options: SparkOptions | None) -> SparkEngine:
-    """Return the session of this process that `options` ask for, as it suits logs of this size."""
+    """Return an engine on this process's session with these options, tuned for the size of the logs."""
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
     spark = spark_session(options, brief=brief, runs_python=False)
     with spark_faults():
@@ -198,7 +200,7 @@ def _spark_engine(runs: Sequence[SummarizedRun], options: SparkOptions | None) -
 
 
 def _require_folder(out: Location | str | None, *, append: bool) -> None:
-    """Refuse to append to nothing before anything is read or started."""
+    """Raise an error for `append` without a folder, before anything is read or started."""
     if append and out is None:
         raise UsageError("runs are added to the tables of a folder, and none is named", remedy="Name it with --out.")
 
@@ -217,24 +219,24 @@ def summarize(
     append: bool = False,
     skip_damaged: bool = False,
 ) -> RunSummary:
-    """Summarize runs on a session of the caller's own: in a notebook, under `spark-submit`, on Spark Connect.
+    """Summarize runs on a session of the caller: in a notebook, under `spark-submit`, on Spark Connect.
 
     The session's settings stay as they are, and the figures do not depend on them.
 
     Args:
         spark: any session of Spark 4.
-        runs: run folders; several are grouped by run as well, whatever `by` is.
-        by: words of `tables.KEYS`: the grouping of the figures.
+        runs: run folders; several are always also grouped by run.
+        by: grouping of the figures, by words of `tables.KEYS`.
         window_ns: the length of the windows of throughput and depth.
         measures: names of `tables.SCHEMAS`, at least one.
-        exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
-        confidence: of the intervals over replications.
-        clients: names; only their messages count. All when empty.
-        out: a folder for the tables as Parquet, one subfolder each. They are written beside and renamed at the end:
-            a reader sees the earlier tables or the new ones.
+        exact: compute percentiles by a second pass over the log; else from the histogram, with its stated error.
+        confidence: confidence level of the intervals over replications.
+        clients: names of the clients whose messages count; empty: all.
+        out: a folder for the tables as Parquet, with a subfolder for each. They are written under temporary names and
+            renamed at the end, so that a reader sees either the earlier tables or the new ones.
         append: add the runs to the tables in `out`, each as a partition by date, scenario and run; the same run again
             replaces its own partitions and nothing else.
-        skip_damaged: leave out runs that are damaged; `notes` names them. Without it they are an error.
+        skip_damaged: omit damaged runs, which `notes` lists; else they are an error.
 
     Raises:
         NotFound: a folder is not a run folder.
@@ -321,7 +323,7 @@ def _summary(
 
 
 def _passes_of(batch: RunBatch, asked: AskedMeasures) -> int:
-    """Return how often Spark goes through the logs of a batch, as `_tables_of_batch` begins passes."""
+    """Return the number of passes over the logs of a batch; must agree with `_tables_of_batch`."""
     if not batch.has_messages:
         return 0
     figures_of = (1 + asked.exact) if asked.measures & FIGURES else 0
@@ -350,7 +352,7 @@ def _tables_of_batch(
     most_rows: int,
     passes: Passes,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Return the tables of a batch by name, each written as it is made; of a long one in time, the beginning."""
+    """Yield the tables of a batch by name, each after it is written; of a table over time only the first rows."""
     for name, table in figures_of(engine, batch, asked, passes).items():
         if output is not None:
             output.write(name, engine.frame(table), tables.SCHEMAS[name])

@@ -1,9 +1,9 @@
-"""The rows that summaries have read, of those that they will: progress while Spark goes through logs.
+"""The progress of summaries: rows of logs that were read, of all that will be read.
 
-A summary's number of passes over a run's log is known before it begins, and its rows are. Within a pass Spark is asked
-for the tasks of its running stages, in a thread, four times a second; a session of Spark Connect has none to ask for,
-and progress then goes from pass to pass. What shows progress is set by `reported_to` for all summaries inside, which a
-page makes several of.
+A summary's number of passes over a run's log, and the number of rows, are known before it begins. During a pass, a
+thread queries the tasks of Spark's running stages four times a second; a session of Spark Connect has no such query, so
+that progress advances by whole passes. The reporting function is set by `reported_to` for all summaries in its block,
+since a page makes several.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROWS: ContextVar[_RowsRead | None] = ContextVar("rows", default=None)
 
 @contextmanager
 def reported_to(report: Report) -> Iterator[None]:
-    """Report the rows that summaries of this `with` statement read."""
+    """Report the rows that summaries in the block read."""
     token = _ROWS.set(_RowsRead(report))
     try:
         yield
@@ -51,7 +51,7 @@ class Passes:
     """The passes of one summary over logs.
 
     Args:
-        rows: what is reported; None: nothing is.
+        rows: the report of progress; None: progress is not reported.
     """
 
     def __init__(self, rows: _RowsRead | None) -> None:
@@ -61,15 +61,15 @@ class Passes:
         self._fraction = 0.0
 
     def begin(self, length: int) -> None:
-        """End the pass in progress, if any, and begin one over that number of rows."""
+        """End the pass in progress, if any, and begin one over `length` rows."""
         self.end()
         self._fraction, self.length = 0.0, length
 
     def end(self) -> None:
-        """End the pass in progress.
+        """End the pass in progress, and report it.
 
         Raises:
-            QsctlError: what shows progress wants the summary to end.
+            QsctlError: the reporting function ends the summary.
         """
         if self._rows is not None and self.length:
             length, self.length = self.length, 0
@@ -77,7 +77,7 @@ class Passes:
             self._rows.report(self._rows.done, self._rows.total)
 
     def look(self, fraction: float) -> None:
-        """Report a part of the pass in progress: the most that was seen of it, for its stages begin one by one."""
+        """Report a fraction of the pass in progress; it never decreases, although stages begin one after the other."""
         if self._rows is not None:
             self._fraction = max(self._fraction, fraction)
             self._rows.report(self._rows.done + int(self._fraction * self.length), self._rows.total)
@@ -85,11 +85,11 @@ class Passes:
 
 @contextmanager
 def passes_over(fraction: Fraction, rows: int) -> Iterator[Passes]:
-    """Yield the passes of a summary that will read that number of rows, all passes added.
+    """Yield the passes of a summary that will read `rows` rows.
 
     Args:
-        fraction: of what is being computed, how much is done.
-        rows: of all passes.
+        fraction: returns the completed fraction of the computation in progress.
+        rows: number of rows of all passes together.
     """
     reported = _ROWS.get()
     passes = Passes(reported)
@@ -110,7 +110,9 @@ def passes_over(fraction: Fraction, rows: int) -> Iterator[Passes]:
 
 
 def _watch(fraction: Fraction, passes: Passes, over: threading.Event) -> None:
-    """Report how far the pass in progress is until all are over, or Spark has no answer: the summary goes on."""
+    """Report the progress of passes until they are over; end silently if Spark does not answer, since the summary goes
+    on.
+    """
     try:
         while not over.wait(POLL_S):
             passes.look(fraction())

@@ -1,6 +1,4 @@
-"""The facts about a run that a summary needs before Spark reads it: `run.json`, and the replications that have
-ended.
-"""
+"""A run's facts that a summary needs before Spark reads it: `run.json`, and the completed replications."""
 
 from __future__ import annotations
 
@@ -28,10 +26,10 @@ from qsctl.summary.measures.observation import Holding
 class SummarizedRun:
     """A run in its folder.
 
-    `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
-    of one more, which is left out. `bytes` is the size of what there is to read, `message_rows` how many messages the
-    log has, over all replications. `parts` are the files of each table: nothing else in the folder is read. Of the
-    counters all was compared with checksums, of messages and events the footers: Spark compares their pages.
+    `replications` are those whose counters are written; if a run was killed, its message log may hold the start of
+    another one, which is omitted. `bytes` is the size of the files to read, `message_rows` the number of messages in
+    the log over all replications. `parts` are the files of each table; no other file of the folder is read. The
+    checksums of the counters and of the footers of messages and events are verified here; Spark verifies their pages.
     """
 
     folder: Location
@@ -46,33 +44,33 @@ class SummarizedRun:
 
     @property
     def bytes(self) -> int:
-        """The size of the message log and the counters."""
+        """The size of the message log and the counters in bytes."""
         return sum(part.info.bytes for table in ("messages", "counters") for part in self.parts[table])
 
     @property
     def message_rows(self) -> int:
-        """Rows of the message log."""
+        """Number of rows of the message log."""
         return sum(part.info.rows for part in self.parts["messages"])
 
     @property
     def warm_up_ns(self) -> Nanoseconds:
-        """Statistics start here."""
+        """The end of the warm-up, from which statistics are counted."""
         return self.info.warm_up_ns
 
     @property
     def horizon_ns(self) -> Nanoseconds:
-        """Return where the run ended: for one that was stopped, where its last replication came to."""
+        """Return the end of the run; for a run that was stopped, the end of its last replication."""
         stopped = [each.simulated_ns for each in self.info.done if not each.complete]
         return min(stopped, default=self.info.horizon_ns)
 
     @property
     def level(self) -> str:
-        """The level of the log: `messages`, or only `counters`."""
+        """The level of the log: `messages` or `counters`."""
         return "messages" if self.has_messages else "counters"
 
     @property
     def has_slow_percentages(self) -> bool:
-        """Return whether its events have the percentages of slow subscribers: those of egress queues have."""
+        """Return whether the events contain percentages of slow subscribers, as those of egress queues do."""
         egress = self.info.model in {Model.SOLACE, Model.TIBCO}
         return (
             egress and self.info.log_level == LogLevel.EVENTS and any(part.info.rows for part in self.parts["events"])
@@ -80,12 +78,12 @@ class SummarizedRun:
 
 
 def read_run(folder: Location) -> SummarizedRun:
-    """Read a run folder's `run.json`, and compare its counters and the footers of its logs with their checksums.
+    """Read a run folder's `run.json`, and verify the checksums of its counters and of its logs' footers.
 
     Raises:
         NotFound: the folder does not exist or is not a run folder.
-        Damaged: `run.json` is not valid, no replication has counters, a file is missing or does not belong to the run,
-            or a compared file was changed.
+        Damaged: `run.json` is invalid, no replication has counters, a file is missing or belongs to another run, or a
+            verified file was changed.
     """
     folder = folder.resolve()
     info = read_run_info(folder)
@@ -103,11 +101,11 @@ def read_run(folder: Location) -> SummarizedRun:
 
 
 def read_these(folders: Sequence[Location], *, skip_damaged: bool) -> tuple[list[SummarizedRun], tuple[str, ...]]:
-    """Read several runs as `read_run` does, and return them with a sentence for each one that was left out.
+    """Read several runs as `read_run` does; return them, and a sentence for each omitted one.
 
     Args:
         folders: run folders.
-        skip_damaged: leave out what is damaged, or has no `run.json`; else it is an error, which names them all.
+        skip_damaged: omit folders that are damaged or lack a `run.json`; else they are an error that lists all of them.
 
     Raises:
         NotFound: a folder does not exist; without `skip_damaged` also one that is not a run folder.
@@ -136,7 +134,7 @@ def read_these(folders: Sequence[Location], *, skip_damaged: bool) -> tuple[list
 
 
 def without_damaged(runs: Sequence[SummarizedRun]) -> tuple[list[SummarizedRun], tuple[str, ...]]:
-    """Compare the whole logs, and return the runs that are as they were written, with a sentence for each other one."""
+    """Verify the checksums of whole logs; return the undamaged runs, and a sentence for each other one."""
     whole: list[SummarizedRun] = []
     skipped: list[str] = []
     for run in runs:
@@ -150,24 +148,24 @@ def without_damaged(runs: Sequence[SummarizedRun]) -> tuple[list[SummarizedRun],
 
 
 def check_logs(runs: Sequence[SummarizedRun]) -> None:
-    """Compare the whole logs, as where Spark failed for no known reason.
+    """Verify the checksums of whole logs, for instance after Spark failed for an unknown reason.
 
-    A flipped bit of a page's header, which no checksum of its own covers, may show as any exception of Java's.
+    A changed bit in a page's header, which has no checksum of its own, may cause any exception of Java.
 
     Raises:
-        Damaged: one was changed, or cannot be read.
+        Damaged: a file was changed, or cannot be read.
     """
     for run in runs:
         check_all([*run.parts["messages"], *run.parts["events"]])
 
 
 def marks_of(run: SummarizedRun, number: int = 0) -> pa.Table:
-    """Return the marks, limits and observed time of each client's queue and replication: no message has them.
+    """Return the marks, limits and observed time of each client's queue and replication, which messages do not have.
 
-    Their files are small, as `run.json` is, and read here: a Spark job has a second or two of overhead.
+    The files are small and read in this process, since a Spark job has an overhead of a second or two.
 
     Args:
-        run: whose counters are read.
+        run: the run whose counters are read.
         number: its `run_number` among the runs that are read together.
 
     Raises:
@@ -219,7 +217,7 @@ def holding_of(run: SummarizedRun | OpenedRun) -> Holding:
 
 
 def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[ListedFile]]) -> None:
-    """Check that every replication has the rows that it counted while it wrote them."""
+    """Check that every replication has the number of rows that was counted while it was written."""
     for each in info.done:
         for table, written in (("messages", each.message_rows), ("events", each.event_rows)):
             found = sum(part.info.rows for part in parts[table] if part.replication == each.replication)

@@ -1,4 +1,4 @@
-"""A summary as plain dataclasses, filled from the collected rows: what the commands print."""
+"""The result of a summary as dataclasses, which the commands print."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NOTHING_OBSERVED: Final = "No message was observed after the warm-up, so the run
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """One group's figures after warm-up; with the default grouping one client's queue.
+    """The figures of one group after the warm-up; with the default grouping, of one client's queue.
 
-    A key that is not grouped by is None. Counts are sums over the replications, marks and maxima the largest,
-    `first_discard_ns` the earliest. Percentiles are of the wait of delivered messages, None where none was delivered;
-    they are exact where `percentile_error` is 0, else at most that fraction too high. `done_…` are of the time to the
-    acknowledgment, with `unfinished_messages` censored (`sim.done_times`); None where nothing acknowledges a message.
+    A key that is not grouped by is None. Counts are sums over the replications, marks and maxima the largest values,
+    `first_discard_ns` the earliest. Percentiles are of the wait of delivered messages, None if none was delivered; they
+    are exact if `percentile_error` is 0, else at most that fraction too high. `done_…` are of the time to the
+    acknowledgment, with `unfinished_messages` censored (`sim.done_times`); None if messages are not acknowledged.
     """
 
     run_id: str | None
@@ -99,29 +99,29 @@ class QueueFigures:
 
     @property
     def has_messages(self) -> bool:
-        """Return whether a message was observed: arrived, left or waited after the warm-up."""
+        """Return whether a message was observed: it arrived, left or waited after the warm-up."""
         seen = (self.arrived_messages, self.delivered_messages, self.elided_messages, self.lost_messages)
         return any((*seen, self.length_messages, self.waiting_messages))
 
     @property
     def lost_messages(self) -> int:
-        """Those that never reach their client, whatever the cause (`eventlog.outcomes.LOSSES`)."""
+        """Messages that never reach their client, for any cause (`eventlog.outcomes.LOSSES`)."""
         return sum(getattr(self, name) for name in LOSS_COLUMNS)
 
     @property
     def loss_ratio(self) -> float:
-        """Return the share of the messages lost, of those that are lost, delivered or elided; 0 where there is none."""
+        """Return the ratio of lost messages to lost, delivered and elided messages; 0 without any."""
         return float(loss_ratio(self.lost_messages, self.delivered_messages, self.elided_messages))
 
     @property
     def delivered_per_second(self) -> float:
-        """Messages delivered a second of observed time."""
+        """Delivered messages per second of observed time."""
         return self.delivered_messages * SECOND_NS / self.observed_ns if self.observed_ns else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """One of the summarized runs; `run_id` is what the tables call it."""
+    """The facts of a summarized run; `run_id` is its name in the tables."""
 
     run_id: str
     folder: str
@@ -138,9 +138,9 @@ class RunFacts:
 class RunSummary:
     """The summary of one or more runs.
 
-    `queues` has one row a group, ordered by key. The other tables hold the rows of `tables.SCHEMAS` by their names;
-    one that was not asked for, or that the log's level does not allow, is absent; `notes` has why. Of several runs
-    `level`, `warm_up_ns` and `horizon_ns` are the first one's; `facts` has each run's own.
+    `queues` has a row for each group, ordered by key. The other tables have the rows of `tables.SCHEMAS` by name; a
+    table that was not requested, or that the log's level does not allow, is absent, and `notes` has the reason. For
+    several runs `level`, `warm_up_ns` and `horizon_ns` are those of the first; `facts` has those of each run.
     """
 
     runs: tuple[str, ...]
@@ -156,19 +156,19 @@ class RunSummary:
     notes: tuple[str, ...] = ()
     facts: tuple[RunFacts, ...] = ()
     happenings: tuple[Happening, ...] = ()
-    """Events of all runs and replications by kind, whatever the log's level."""
+    """Events of all runs and replications by kind, at any level of the log."""
     replicated_queues: tuple[ReplicatedQueue, ...] = ()
-    """Of simulated clusters: counts of all runs and replications, and the longest times."""
+    """For simulated clusters: counts over all runs and replications, and the longest times."""
     verdicts: tuple[RuleVerdict, ...] = ()
-    """Of simulated clusters: of all runs and replications, by rule."""
+    """For simulated clusters: the checked rules, over all runs and replications."""
     worked_queues: tuple[WorkedQueue, ...] = ()
-    """Of simulated brokers' queues: of all runs and replications."""
+    """For simulated brokers' queues: their figures over all runs and replications."""
     workers: tuple[QueueWorker, ...] = ()
-    """Of simulated brokers' queues: their consumers."""
+    """For simulated brokers' queues: their consumers."""
 
 
 def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFigures, ...]:
-    """Return the rows of `QUEUES` with their percentiles of `DELAYS` and the figures of `TIMES_TO_DONE`."""
+    """Return rows of `QUEUES` with their percentiles from `DELAYS` and the figures of `TIMES_TO_DONE`."""
     keys = _KEYS
     waits = {tuple(row[key] for key in keys): row for row in delays}
     times = {tuple(row[key] for key in keys): row for row in dones}
@@ -188,10 +188,10 @@ def queue_figures(queues: Rows, delays: Rows, dones: Rows = ()) -> tuple[QueueFi
 
 
 def in_order(rows: Rows) -> list[dict[str, Any]]:
-    """Return the rows of one run's table by key, then by the other columns: Spark gives them in any order.
+    """Return a table's rows sorted by key, then by the other columns, since Spark returns them in any order.
 
     Args:
-        rows: of one table, each with the same columns in the same order.
+        rows: rows of one table, each with the same columns in the same order.
     """
 
     def columns(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
 
 
 def _order(columns: Mapping[str, Any]) -> tuple[tuple[bool, int, Any], ...]:
-    """Return the sort key: nothing before something, egress queues by priority, everything else by value."""
+    """Return the sort key of a row: null before values, egress queues by priority, other columns by value."""
 
     def place(key: str, value: Any) -> tuple[bool, int, Any]:
         if key == "queue" and value in QUEUE_ORDER:

@@ -1,14 +1,15 @@
-"""Two runs or two sweeps side by side: differences of every measure, paired where both had the same random numbers.
+"""The comparison of two runs or two sweeps: differences of every measure, paired if both used the same random numbers.
 
-Different settings are named first (`compared_settings.py`). Where the loads differ, counts of messages and throughput
-have no winner, since they follow the load; where the times or the numbers of clients do, they are compared a second and
-client, and a measure that grows with the time of a run has no winner.
+Differing settings are reported first (`compared_settings.py`). If the loads differ, counts of messages and throughput
+have no winner, since they follow the load. If the durations or the numbers of clients differ, counts are compared per
+second and client, and a measure that grows with the duration of a run has no winner.
 
-Counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications agree,
-differences are those of the pairs, which removes the common part of the arrivals; else the means are compared by
-Welch's interval. Of one replication on each side the messages are read: `one_run.py` compares them sample by sample, or
-by blocks. Many differences are tested together: a winner is named only where it is significant after Holm's adjustment
-(`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
+Only counters are read, a few rows for each replication, so that Java is not needed. Where the seeds of a pair of
+replications agree, differences are those of the pairs, which removes the common part of the arrivals; else the means
+are compared by Welch's interval. With one replication on each side the messages are read: `one_run.py` compares them
+sample by sample, or by blocks. Many differences are tested together: a winner is named only where it is significant
+after Holm's adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among
+all.
 """
 
 from __future__ import annotations
@@ -49,23 +50,23 @@ from qsctl.summary.sweeps.sweep_folder import SWEEP_FILE, PointResult, read_resu
 
 
 class MeasureVerdict(StrEnum):
-    """The verdict which of the two is better on a measure, with the confidence asked for."""
+    """The verdict on a measure: which side is better, at the given confidence."""
 
     A = "A"
     B = "B"
     SAME = "same"
-    """Both give exactly the same in every replication."""
+    """Both sides have exactly the same value in every replication."""
     UNDECIDED = "undecided"
-    """The difference may be chance: among this number of differences, one as large is to be expected."""
+    """Not significant: among this number of differences, one as large is expected by chance."""
     NOT_COMPARED = "not compared"
-    """The two had other loads or other times, which the measure follows."""
+    """The loads or the durations differ, on which the measure depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B less A on one measure of one queue at one point.
+    """The difference B − A of one measure of one queue at one point.
 
-    `interval` is of this difference alone; `adjusted_p_value` is adjusted for all that are looked at together, and
+    `interval` is for this difference alone; `adjusted_p_value` is adjusted for all differences tested together, and
     decides the verdict.
     """
 
@@ -83,9 +84,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Every difference, and what of either side has no counterpart.
+    """All differences of two sides, and the points and queues that only one side has.
 
-    `settings` are those that differ; None where a folder has no scenario that can be read.
+    `settings` are the differing settings; None if a folder has no readable scenario.
     """
 
     a: Location
@@ -98,7 +99,7 @@ class Comparison:
 
     @property
     def load_differs(self) -> bool:
-        """Return whether what came, or for how long, was different."""
+        """Return whether the arrivals or the duration differ."""
         return any(each.is_load for each in self.settings or ())
 
 
@@ -106,8 +107,8 @@ def compare(a: Location, b: Location, confidence: float) -> Comparison:
     """Compare two run folders or two sweep folders.
 
     Raises:
-        NotFound: one is neither.
-        InvalidInput: one is a run and the other a sweep, or nothing of them can be compared.
+        NotFound: a folder is neither a run nor a sweep.
+        InvalidInput: one is a run and the other a sweep, or they have nothing in common to compare.
     """
     if (a / SWEEP_FILE).exists() != (b / SWEEP_FILE).exists():
         raise InvalidInput(f"{a} and {b} are not of one kind", remedy="Compare two runs, or two sweeps.")
@@ -168,7 +169,7 @@ def read_figures(folder: Location) -> list[PointResult]:
 
 @dataclass(frozen=True, slots=True)
 class _PointGroup:
-    """One queue at one point: the figures of each replication, with the seed it had."""
+    """One queue at one point: the figures of each replication, by its seed and number."""
 
     point: Point
     queue: str
@@ -185,7 +186,7 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _PointGrou
 
 
 def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _PointGroup]) -> set[str]:
-    """Return the keys of the points at which nothing is random, so that one replication is enough."""
+    """Return the keys of the deterministic points, for which one replication is enough."""
     if scenario is None:
         # Its replications are compared as any others.
         return set()
@@ -197,7 +198,7 @@ def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _Po
 
 
 def _one_run(groups: dict[tuple[str, str], _PointGroup]) -> bool:
-    """Return whether there is one replication alone, and no sweep."""
+    """Return whether the side is a single replication of a run, and not a sweep."""
     return all(len(group.figures) == 1 and not group.point.values for group in groups.values())
 
 
@@ -207,7 +208,7 @@ _ALIKE: Final = 0.02
 
 
 def _other_rate(a: _PointGroup, b: _PointGroup) -> bool:
-    """Return whether clearly more messages came to one, a second and client."""
+    """Return whether the arrival rates per client of two sides differ clearly."""
     rates = []
     for group in (a, b):
         rows = list(group.figures.values())
@@ -217,7 +218,7 @@ def _other_rate(a: _PointGroup, b: _PointGroup) -> bool:
 
 
 class _Within:
-    """The messages of two runs of one replication each, read when they are asked for."""
+    """The messages of two runs of one replication each, read on demand."""
 
     def __init__(self, a: Location, b: Location) -> None:
         self._folders = (a, b)
@@ -225,7 +226,7 @@ class _Within:
         self._draws = np.random.default_rng(1)
 
     def of(self, queue: str) -> tuple[QueueMessages, QueueMessages] | None:
-        """Return both sides' messages of a queue; None where they are not there, or too few."""
+        """Return the messages of a queue on both sides; None if they are missing or too few."""
         if self._messages is None:
             self._messages = (messages_of(self._folders[0]), messages_of(self._folders[1]))
         a, b = (side.get(queue) for side in self._messages)
@@ -236,7 +237,7 @@ class _Within:
     def tested(
         self, sides: tuple[QueueMessages, QueueMessages], measure: str, difference: float, confidence: float
     ) -> TestedDifference:
-        """Test a difference by samples where both had the same arrivals, else by blocks."""
+        """Test a difference by pairs of samples if both sides had the same arrivals, else by blocks."""
         a, b = blocks_of(*sides)
         test = paired_by_samples if same_arrivals(*sides) else by_blocks
         return test(a, b, measure, difference, confidence, self._draws)
@@ -244,7 +245,7 @@ class _Within:
 
 @dataclass(frozen=True, slots=True)
 class _FoundDifference:
-    """A difference before it is known how many others are looked at."""
+    """A difference before the adjustment for the number of differences."""
 
     point: Point
     queue: str
@@ -261,7 +262,7 @@ class _FoundDifference:
 def _differences(
     a: _PointGroup, b: _PointGroup, confidence: float, *, exact: bool, within: _Within | None, other_load: bool
 ) -> list[_FoundDifference]:
-    """Return the differences of one queue at one point."""
+    """Return the unadjusted differences of all measures of one queue at one point."""
     first_a, first_b = (next(iter(group.figures.values())) for group in (a, b))
     other_time = first_a.observed_ns != first_b.observed_ns
     other_clients = first_a.clients != first_b.clients
@@ -331,13 +332,17 @@ _GROWING: Final = frozenset(
 
 
 def _scale(figures: Figures, per_second: bool, per_client: bool, measure: str) -> float:
-    """Return what makes a count one a second and client, as far as these differ; throughput is a second's already."""
+    """Return the factor that converts a count to a rate per second, per client, or both; throughput is already per
+    second.
+    """
     seconds = figures.observed_ns / SECOND_NS if per_second and measure != "throughput" else 1.0
     return 1.0 / (seconds or 1.0) / (figures.clients if per_client else 1)
 
 
 def _judged(found: Sequence[_FoundDifference], confidence: float) -> list[Difference]:
-    """Return every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
+    """Return every difference with its verdict; p-values of headline measures are adjusted among themselves, others
+    among all.
+    """
     of_all = holm([each.tested.p_value if each.comparable else 1.0 for each in found])
     headlines = [each for each in found if each.measure in HEADLINES]
     of_headlines = iter(holm([each.tested.p_value if each.comparable else 1.0 for each in headlines]))

@@ -1,4 +1,6 @@
-"""The sentence of a comparison: what was given differently, which side is better on what, and what has no winner."""
+"""The summary sentence of a comparison: the differing settings, the better side by measure, and measures without a
+winner.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _WORDS: Final = {
 
 
 def sentence(comparison: Comparison) -> str:
-    """Return which is better on what, in words."""
+    """Return the result of a comparison as a sentence."""
     wins: dict[MeasureVerdict, list[str]] = {MeasureVerdict.A: [], MeasureVerdict.B: []}
     shown = [each for each in comparison.differences if each.measure in HEADLINES]
     points = len({each.point.key for each in shown})
@@ -46,7 +48,7 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _given(comparison: Comparison) -> str:
-    """Return which settings differ, as the beginning of the sentence."""
+    """Return the beginning of the sentence, with the settings that differ."""
     if not comparison.settings:
         return ""
     load = [each for each in comparison.settings if each.is_load]
@@ -55,7 +57,9 @@ def _given(comparison: Comparison) -> str:
 
 
 def _left_out(shown: Sequence[Difference]) -> str:
-    """Return what has no winner because it follows the load or the time."""
+    """Return the end of the sentence, with the measures that have no winner because the load or the duration
+    differs.
+    """
     measures = dict.fromkeys(_WORDS[each.measure] for each in shown if each.verdict is MeasureVerdict.NOT_COMPARED)
     if not measures:
         return ""

@@ -1,8 +1,8 @@
-"""The settings of two runs or sweeps: those that differ, and whether the loads do.
+"""The differing settings of two runs or sweeps, and whether their loads differ.
 
-A difference of figures is one of settings only where the loads are equal; so a comparison names the differing settings
-first. Settings are compared by the canonical text of the scenarios. Of a recording it is that of a replay that changes
-nothing, so that a recording and its replay differ by the changes.
+A difference of figures is due to settings only if the loads are equal; therefore a comparison reports the differing
+settings first. Settings are compared by the canonical text of the scenarios. The scenario of a recording is that of a
+replay without changes, so that a recording and its replay differ by the changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COUNT: Final = "count"
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting by its path, with the value of either side; empty where that side has the default."""
+    """A differing setting by its path, with the value of each side; empty where a side has the default."""
 
     path: str
     a: str
@@ -37,7 +37,7 @@ class SettingDifference:
 
     @property
     def is_load(self) -> bool:
-        """Return whether it is what comes: traffic, the number of clients, how long."""
+        """Return whether the setting belongs to the load: traffic, the number of clients, or the duration."""
         if self.path.startswith("group["):
             return self.path.endswith(f"/{_COUNT}")
         return self.path.startswith(_LOAD)
@@ -47,7 +47,7 @@ class SettingDifference:
 
 
 def scenario_in(folder: Location) -> Scenario | None:
-    """Return the scenario of a run or sweep folder, of a recording that of its replay; None where it cannot be read."""
+    """Return the scenario of a run or sweep folder, for a recording that of its replay; None if it cannot be read."""
     try:
         if not (folder / SCENARIO_FILE).is_file():
             if not (folder / RUN_FILE).is_file():
@@ -77,7 +77,7 @@ def setting_differences(a: Scenario, b: Scenario) -> tuple[SettingDifference, ..
 
 
 def _values(element: etree._Element, place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each attribute of an element and of what it contains, by its path."""
+    """Yield each attribute of an XML element and its descendants: its path and its value."""
     texts = {str(name): str(value) for name, value in element.attrib.items()}
     key = next((name for name in _KEYS if place and name in texts), None)
     for name, value in texts.items():

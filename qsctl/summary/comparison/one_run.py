@@ -1,18 +1,18 @@
-"""Two runs of one replication each, compared within them: sample by sample where the arrivals are equal.
+"""The comparison of two runs of one replication each: sample by sample if the arrivals are equal, else by blocks.
 
-The messages of a queue are cut into `BLOCKS` blocks of consecutive arrivals: batches, long enough that what one does
-to the next is little (Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30,
+The messages of a queue are divided into `BLOCKS` blocks of consecutive arrivals: batches that are long enough to depend
+little on each other (Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30,
 1982: 10 to 30 batches). Messages within a block depend on each other and are never counted as observations.
 
-Where both runs have the same messages in the same order, a block of one belongs to the block of the other. If neither
-side is better, exchanging the two in any block changes nothing: the p-value is the part of random exchanges whose
-difference is at least as large (Fisher's randomization test; Pitman, "Significance tests which may be applied to
-samples from any populations", Journal of the Royal Statistical Society Supplement 4, 1937), which holds for means,
-ratios and percentiles alike. The interval is that of resampling whole blocks, in pairs (Künsch, "The jackknife and the
-bootstrap for general stationary observations", Annals of Statistics 17, 1989). Else the blocks of each side are
-resampled by themselves, and the difference is compared with its standard error by Student's t.
+If both runs have the same messages in the same order, their blocks are paired. If neither side is better, exchanging
+the two in any block changes nothing: the p-value is the part of random exchanges whose difference is at least as large
+(Fisher's randomization test; Pitman, "Significance tests which may be applied to samples from any populations", Journal
+of the Royal Statistical Society Supplement 4, 1937), which holds for means, ratios and percentiles alike. The interval
+is that of a bootstrap of whole blocks, in pairs (Künsch, "The jackknife and the bootstrap for general stationary
+observations", Annals of Statistics 17, 1989). Otherwise the blocks of each side are resampled separately, and the
+difference is compared with its standard error by Student's t.
 
-What is stated is about this load: that it varies beyond what one run has is not in it.
+The statements hold for this load: its variation beyond one run is not included.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _COLUMNS: Final = ("client_id", "queue", "size_bytes", "enqueued_ns", "wait_ns",
 
 @dataclass(frozen=True, slots=True)
 class QueueMessages:
-    """The messages that arrived in a queue, in the order of arrivals: their clients, sizes and outcomes."""
+    """The messages that arrived in a queue, in the order of arrival, as arrays."""
 
     arrivals: np.ndarray
-    """Client and size, which a change of settings leaves as they are."""
+    """Client and size of each message, which do not depend on the settings."""
     wait_ns: np.ndarray
-    """−1 where it was not delivered."""
+    """The wait of each message; −1 if it was not delivered."""
     done_ns: np.ndarray
-    """−1 where it was not acknowledged."""
+    """The time to done of each message; −1 if it was not acknowledged."""
     lost: np.ndarray
     elided: np.ndarray
     discarded: np.ndarray
@@ -64,28 +64,29 @@ class QueueMessages:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Sums of each block: delivered, lost and elided messages, their times, and the histograms of these."""
+    """Sums of each block: delivered, lost and elided messages, their times, and the histograms of the times."""
 
     counts: np.ndarray
-    """One row a block: messages delivered, lost, elided; sum of the waits in ns; messages discarded by the limit;
-    messages acknowledged, and the sum of their times to done in ns."""
+    """A row for each block, with columns: messages delivered, lost, elided; sum of the waits in ns; messages discarded
+    by the limit; messages acknowledged, and the sum of their times to done in ns.
+    """
     histogram: np.ndarray
-    """Of waits: one row a block, one column a bucket of `edges`."""
+    """Histogram of waits: a row for each block, a column for each bucket of `edges`."""
     edges: np.ndarray
-    """The last duration of each bucket in ns."""
+    """The last duration of each bucket of waits, in ns."""
     done_histogram: np.ndarray
-    """Of times to done."""
+    """Histogram of times to done, in the same form."""
     done_edges: np.ndarray
 
     def of(self, measure: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the histogram and the edges that a measure is read from."""
+        """Return the histogram and its edges from which a measure is computed."""
         if measure.startswith(_TO_DONE):
             return self.done_histogram, self.done_edges
         return self.histogram, self.edges
 
 
 def messages_of(folder: Location) -> Mapping[str, QueueMessages]:
-    """Return the messages of a run of one replication by queue; nothing where they were not logged or are too many."""
+    """Return the messages of a run of one replication, by queue; empty if they were not logged or are too many."""
     import pyarrow as pa
 
     try:
@@ -118,7 +119,7 @@ def _of_queue(table: pa.Table, queue: str) -> QueueMessages:
 
 
 def buckets_of(durations_ns: np.ndarray) -> np.ndarray:
-    """Return the bucket of each duration, as `eventlog.schema.bucket_of` has it."""
+    """Return the bucket of each duration, as defined by `eventlog.schema.bucket_of`."""
     exponent = np.frexp(np.maximum(durations_ns, 1).astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(0, exponent - BUCKETS_PER_OCTAVE_BITS - 1)
     buckets: np.ndarray = (shift << BUCKETS_PER_OCTAVE_BITS) + (durations_ns.astype(np.int64) >> shift)
@@ -126,12 +127,12 @@ def buckets_of(durations_ns: np.ndarray) -> np.ndarray:
 
 
 def same_arrivals(a: QueueMessages, b: QueueMessages) -> bool:
-    """Return whether the same messages came to both, in the same order."""
+    """Return whether both sides had the same messages in the same order."""
     return a.arrivals.shape == b.arrivals.shape and bool((a.arrivals == b.arrivals).all())
 
 
 def blocks_of(a: QueueMessages, b: QueueMessages, count: int = BLOCKS) -> tuple[Blocks, Blocks]:
-    """Return the blocks of two sides, with buckets in common."""
+    """Return the blocks of two sides, with common buckets."""
     waits, dones = ([getattr(side, time) for side in (a, b)] for time in ("wait_ns", "done_ns"))
     (wait_a, wait_b), edges = _histograms(waits, count)
     (done_a, done_b), done_edges = _histograms(dones, count)
@@ -142,14 +143,15 @@ def blocks_of(a: QueueMessages, b: QueueMessages, count: int = BLOCKS) -> tuple[
 
 
 def _block_of(messages: int, count: int) -> np.ndarray:
-    """Return the block that each message is in."""
+    """Return the number of each message's block."""
     block: np.ndarray = np.arange(messages) * count // max(1, messages)
     return block
 
 
 def _histograms(sides: list[np.ndarray], count: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the histograms of a time on both sides by block, and the last duration of each bucket; −1 means no
-    time.
+    """Return the histograms of a time on both sides, by block, and the last duration of each bucket.
+
+    A time of −1 means that the message has none.
     """
     names = np.unique(np.concatenate([buckets_of(times[times >= 0]) for times in sides]))
     edges = np.array([bucket_bounds_ns(int(bucket))[1] for bucket in names], dtype=np.float64)
@@ -212,15 +214,15 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
 def paired_by_samples(
     a: Blocks, b: Blocks, measure: str, difference: float, confidence: float, draws: np.random.Generator
 ) -> TestedDifference:
-    """Test a difference between two runs of the same arrivals.
+    """Test a difference between two runs with the same arrivals.
 
     Args:
-        a: one side's blocks.
-        b: the other's, of the same messages.
+        a: blocks of one side.
+        b: blocks of the other side, with the same messages.
         measure: one of `STATISTICS`.
-        difference: B − A, as the counters have it.
-        confidence: of the interval.
-        draws: random numbers.
+        difference: B − A, from the counters.
+        confidence: confidence level of the interval.
+        draws: generator of random numbers.
     """
     statistic, count = STATISTICS[measure], len(a.counts)
     (histogram_a, edges), (histogram_b, _) = a.of(measure), b.of(measure)
@@ -257,7 +259,7 @@ def paired_by_samples(
 def by_blocks(
     a: Blocks, b: Blocks, measure: str, difference: float, confidence: float, draws: np.random.Generator
 ) -> TestedDifference:
-    """Test a difference between two runs of other arrivals; see `paired_by_samples`."""
+    """Test a difference between two runs with different arrivals; arguments as for `paired_by_samples`."""
     statistic = STATISTICS[measure]
     errors, seen = [], []
     if "_p" in measure:
@@ -286,7 +288,7 @@ def by_blocks(
 
 
 def _longer(blocks: Blocks) -> Blocks:
-    """Return blocks of twice the length."""
+    """Merge pairs of blocks into blocks of twice the length."""
     count = len(blocks.counts) // 2
 
     def pairs(rows: np.ndarray) -> np.ndarray:

@@ -1,16 +1,17 @@
-"""Different runs among many: outliers of runs that should be alike, and changes from one run on.
+"""Detection of deviating runs among many: outliers of runs that should be alike, and changes that persist from a run
+on.
 
 Outliers: the distance of a run from the median of its group, in median absolute deviations. The limit is the quantile
-of the largest such distance among as many runs with normal figures, from a fixed sample of random numbers: the
-distance does not depend on their mean and deviation, so that the probability of naming any of them is the one that
-the caller states (F. R. Hampel, "The Influence Curve and Its Role in Robust Estimation", Journal of the American
-Statistical Association 69 (1974), has the median absolute deviation). Figures with longer tails are named more often.
+of the largest such distance among as many runs with normal figures, from a fixed sample of random numbers: the distance
+does not depend on their mean and deviation, so that the probability of reporting any of them is the one that the caller
+states (F. R. Hampel, "The Influence Curve and Its Role in Robust Estimation", Journal of the American Statistical
+Association 69 (1974), has the median absolute deviation). Figures with longer tails are reported more often.
 
 Changes: Pettitt's statistic of the ranks, whose largest value is where the figures before and after differ most (A. N.
 Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979)). Its probability comes
-from permutations, so that no distribution is assumed: among figures that are alike in any order a change is found with
-at most the stated probability. Behind a change both sides are searched for more. Neighbouring windows of one queue are
-not alike in any order: what is searched are runs.
+from permutations, so that no distribution is assumed: among exchangeable figures a change is found with at most the
+stated probability. After a change is found, both sides are searched for more. The method is for runs: neighbouring
+windows of one queue are not exchangeable.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _SEED: Final = 52
 
 @dataclass(frozen=True, slots=True)
 class OutlyingValue:
-    """A value that is far from the others; `limit` is None where more than half of them are equal.
+    """A value that is far from the others; `limit` is None if more than half of the values are equal.
 
-    Then any other value is one that differs, and no probability is stated.
+    In that case any other value is reported, without a probability.
     """
 
     place: int
@@ -50,7 +51,9 @@ class OutlyingValue:
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """The first place of a sequence from which on values are others; medians on both sides, up to the next change."""
+    """The first place of a sequence from which values differ, with the medians before it and after it, up to the next
+    change.
+    """
 
     place: int
     before: float
@@ -62,8 +65,8 @@ def outlying_values(values: Values, false_alarm: float) -> list[OutlyingValue]:
     """Return the values that are far from the others, in their order.
 
     Args:
-        values: of runs that should be alike; finite.
-        false_alarm: the probability that any of normal values is returned, at least
+        values: finite values of runs that should be alike.
+        false_alarm: probability that any value is returned if the values are normally distributed; at least
             `LEAST_FALSE_ALARM`.
     """
     if len(values) < LEAST_RUNS:
@@ -82,7 +85,7 @@ def outlying_values(values: Values, false_alarm: float) -> list[OutlyingValue]:
 
 @lru_cache(maxsize=256)
 def _limit(count: int, false_alarm: float) -> float:
-    """Return the quantile of the largest distance among normal values, in median absolute deviations."""
+    """Return the quantile of the largest distance among normally distributed values, in median absolute deviations."""
     draw = np.random.default_rng((_SEED, count))
     largest = []
     rows = max(1, 2_000_000 // count)
@@ -94,12 +97,11 @@ def _limit(count: int, false_alarm: float) -> float:
 
 
 def change_points(values: Values, false_alarm: float) -> list[ChangePoint]:
-    """Return the places from which on values are others, in their order.
+    """Return the places from which values differ, in their order.
 
     Args:
-        values: of runs in the order of time; finite.
-        false_alarm: the probability that any change is found in values that are alike in any order, at
-            least `LEAST_FALSE_ALARM`.
+        values: finite values of runs, in the order of time.
+        false_alarm: probability that any change is found in exchangeable values; at least `LEAST_FALSE_ALARM`.
     """
     places = sorted(_changes(values, 0, false_alarm))
     bounds = [0, *(place for place, _ in places), len(values)]
@@ -134,7 +136,7 @@ def _changes(values: Values, first: int, false_alarm: float) -> list[tuple[int, 
 
 
 def _ranks(values: Values) -> Values:
-    """Return the rank of each value, of equal ones the mean, less the mean of all."""
+    """Return the rank of each value minus the mean rank; equal values have the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means = ends - (counts - 1) / 2
@@ -142,7 +144,9 @@ def _ranks(values: Values) -> Values:
 
 
 def _pettitt(ranks: Values) -> tuple[int, float]:
-    """Return the place where the sums of ranks before and behind differ most, and half of Pettitt's statistic there."""
+    """Return the place where the sums of ranks before and after it differ most, and half of Pettitt's statistic
+    there.
+    """
     sums = np.abs(np.cumsum(ranks)[:-1])
     place = int(np.argmax(sums))
     return place + 1, float(sums[place])

@@ -1,7 +1,7 @@
-"""The small rest, on the driver: what Spark counted is made into figures here, in Arrow and numpy, and nowhere else.
+"""The final computations on the driver: from the small results of Spark to the figures, in Arrow and numpy.
 
-What arrives here has a row a group, replication, fate and bucket, and does not grow with the log. Planning a query over
-so few rows is a hundred times slower than computing it and more. `figures.py` is the way through: `counters`
-of the cells, `percentiles` (which ranks are wanted, what was found at them), `intervals` over replications; `arrow` are
-the operations that they use.
+Input: tables with a row for each group, replication, fate and bucket, whose size does not grow with the log; planning a
+Spark query over so few rows takes a hundred times longer than this. Output: the tables of figures. `figures.py` has the
+order of the steps: `counters` of the cells, `percentiles` (the wanted ranks, and the values at them), `intervals` over
+replications; `arrow` has the table operations that they use.
 """

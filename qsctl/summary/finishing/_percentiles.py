@@ -1,4 +1,4 @@
-"""The wanted ranks, and the values found at them: nearest-rank percentiles of each group's delivered waits."""
+"""Nearest-rank percentiles of each group's delivered waits: the wanted ranks, and the values at them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Level = tuple[str, ...]
 
 
 def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return for each group and percentile: the bucket that holds its nearest rank, and the rank inside that bucket.
+    """Return for each group and percentile the bucket that holds its nearest rank, and the rank inside that bucket.
 
     Args:
         histogram: delivered messages by these keys and `bucket`.
-        keys: the columns grouped by, at least one.
+        keys: the grouping columns, at least one.
 
     Returns:
         The keys, `percentile` (the name), `bucket` and `rank` (from 1).
@@ -66,7 +66,9 @@ def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The search of the second pass: `places`, `wanted` and `spans` of `summary.ranks`, and the owner of each cell."""
+    """The search of the second pass: `places`, `wanted` and `spans` for `measures.ranks`, and the group that owns each
+    cell.
+    """
 
     places: pa.Table
     wanted: pa.Table
@@ -77,7 +79,7 @@ class Search:
         """Return for each level its keys, `percentile` and `value_ns`.
 
         Args:
-            found: of `tables.RANKED`.
+            found: table of the schema `tables.RANKED`.
         """
         return {
             level: joined(owner, found, ["cell", "rank"], "inner").select([*level, "percentile", "value_ns"])
@@ -89,8 +91,9 @@ def search_for(ranked: Mapping[Level, pa.Table], histogram: pa.Table) -> Search:
     """Return the buckets that hold a rank, as cells numbered over all levels, and the ranks inside them.
 
     Args:
-        ranked: of `ranks`, by the keys that they are of.
-        histogram: delivered messages by the finest level's keys, replication and bucket: where a cell's messages are.
+        ranked: results of `ranks`, by their keys.
+        histogram: delivered messages by the finest level's keys, replication and bucket, which has the messages of a
+            cell.
     """
     places, owners, before = [], {}, 0
     finest = [name for name in histogram.column_names if name not in {"bucket", "messages"}]
@@ -112,7 +115,7 @@ def search_for(ranked: Mapping[Level, pa.Table], histogram: pa.Table) -> Search:
 
 
 def _spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
-    """Return the buckets that hold a rank, as a few spans from a first to a last one; some cover a little more."""
+    """Return ranges of buckets that together include every bucket with a rank; some ranges include a few others."""
     buckets = sorted({bucket for table in ranked for bucket in table["bucket"].to_pylist()})
     spans: list[tuple[int, int]] = []
     for bucket in buckets:
@@ -128,24 +131,24 @@ def _spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
 
 
 def bucket_values(ranked: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return the last duration of the histogram's bucket at each rank: within `BUCKET_ERROR` above the exact one."""
+    """Return the last duration of the histogram's bucket at each rank: at most `BUCKET_ERROR` above the exact value."""
     ends = bucket_end_ns(whole(ranked, "bucket"))
     return with_columns(ranked.select([*keys, "percentile"]), {"value_ns": pa.array(ends)})
 
 
 def bucket_end_ns(bucket: Whole) -> Whole:
-    """Return the last duration of each bucket, as `eventlog.schema.bucket_bounds_ns` computes it."""
+    """Return the last duration of each bucket, as computed by `eventlog.schema.bucket_bounds_ns`."""
     shift = np.maximum(0, (bucket >> BUCKETS_PER_OCTAVE_BITS) - 1)
     return np.asarray(((bucket - (shift << BUCKETS_PER_OCTAVE_BITS) + 1) << shift) - 1, np.int64)
 
 
 def with_percentiles(counters: pa.Table, values: pa.Table, keys: Sequence[str], relative_error: float) -> pa.Table:
-    """Return the counters of each group with its mean wait and its percentiles, null where nothing was delivered.
+    """Return the counters of each group with its mean wait and its percentiles, null if no message was delivered.
 
     Args:
-        counters: of `counters.summed`, with these keys.
+        counters: result of `counters.summed`, with these keys.
         values: these keys, `percentile` and `value_ns`.
-        keys: the columns grouped by.
+        keys: the grouping columns.
         relative_error: 0 for exact values, else `BUCKET_ERROR`.
     """
     value_ns = values["value_ns"]

@@ -1,4 +1,4 @@
-"""Operations on Arrow tables: group, join, order, with sums that are exact or refused."""
+"""Operations on Arrow tables: grouping, joins and sorting, with sums that are exact or raise an error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _TOO_LARGE: Final = "a group's {} add up to more than 64 bits hold; group by mor
 
 
 def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
-    """Return one row a group: its keys, and of each named column what is asked for.
+    """Return one row for each group: its keys, and the aggregates of the named columns.
 
     Args:
         table: the rows; no key is null.
-        keys: the columns grouped by, at least one.
-        how: `sum`, `min` or `max` by the column's name. Nulls are passed over; of nulls alone comes null.
+        keys: the grouping columns, at least one.
+        how: `sum`, `min` or `max` by the column's name. Nulls are ignored; a group of nulls alone yields null.
 
     Raises:
-        Damaged: a sum does not fit in 64 bits. Arrow's own would wrap without a word.
+        Damaged: a sum does not fit in 64 bits, where Arrow's own would wrap silently.
     """
     for name, kind in how.items():
         if kind == "sum":
@@ -53,7 +53,7 @@ def _require_room(table: pa.Table, keys: Sequence[str], name: str) -> None:
 
 
 def with_exact_sums(table: pa.Table) -> pa.Table:
-    """Return the table with the two parts of each `observation.exact_sum` put together.
+    """Return the table with the two parts of each `observation.exact_sum` combined into one column.
 
     Raises:
         Damaged: a sum does not fit in 64 bits.
@@ -75,7 +75,7 @@ def with_exact_sums(table: pa.Table) -> pa.Table:
 
 
 def group_numbers(table: pa.Table, keys: Sequence[str]) -> tuple[Whole, Whole]:
-    """Return the number of each row's group, from 0, and of each group its first row."""
+    """Return the group number of each row, from 0, and the first row of each group."""
     numbers = np.zeros(table.num_rows, np.int64)
     for name in keys:
         codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
@@ -87,12 +87,12 @@ def group_numbers(table: pa.Table, keys: Sequence[str]) -> tuple[Whole, Whole]:
 
 
 def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    """Return columns by their names."""
+    """Return the columns of the given names."""
     return {name: table[name] for name in names}
 
 
 def joined(left: pa.Table, right: pa.Table, keys: Sequence[str], how: str) -> pa.Table:
-    """Return a join on keys of the same names: `left outer`, `inner` or `full outer`."""
+    """Return the join of two tables on keys of the same names; `how` is `left outer`, `inner` or `full outer`."""
     return left.join(right, keys=list(keys), join_type=how, use_threads=False)
 
 
@@ -102,7 +102,7 @@ def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def starts_of(table: pa.Table, keys: Sequence[str]) -> Whole:
-    """Return where each group begins in an ordered table."""
+    """Return the first row of each group in a table sorted by the keys."""
     changes = np.zeros(table.num_rows, np.bool_)
     changes[:1] = True
     for key in keys:
@@ -115,15 +115,15 @@ def starts_of(table: pa.Table, keys: Sequence[str]) -> Whole:
 
 
 def whole(table: pa.Table, name: str) -> Whole:
-    """Return a column of whole numbers without nulls."""
+    """Return an integer column without nulls as an array."""
     return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def chosen(condition: npt.NDArray[np.bool_], values: pa.ChunkedArray, otherwise: int | None) -> pa.ChunkedArray:
-    """Return the values where the condition holds, else the same number, or null."""
+    """Return the values where the condition holds, else the number `otherwise`, or null if it is None."""
     return pc.if_else(pa.array(condition), values, pa.scalar(otherwise, values.type))
 
 
 def with_columns(table: pa.Table, made: Mapping[str, Any]) -> pa.Table:
-    """Return the table with these columns added or replaced."""
+    """Return the table with the given columns added or replaced."""
     return pa.table({**columns(table, table.column_names), **made})

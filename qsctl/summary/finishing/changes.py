@@ -1,11 +1,12 @@
-"""The stretch of each run in which a queue differs most from the rest, where that makes most of the variation.
+"""The stretch of each run in which a queue deviates most from the rest of the run, if it explains most of the
+variation.
 
-A description, and no test: neighbouring blocks of a queue depend on each other, so that no probability is stated. Of
-every stretch of neighbouring blocks the difference between its mean and that of all others explains a part of the sum
-of squares; the one that explains most is listed where that is at least `LEAST_EXPLAINED`. It is a disturbance in the
-middle of a run, or a shift where the stretch begins or ends with the run. Among 64 independent normal blocks fewer
-than one series of a thousand has such a stretch, and of those whose neighbours correlate by 0.5; by 0.8, some of a
-hundred have it, and of queues that drift slowly every second one, because of the drift.
+The result is a description, not a test: neighbouring blocks of a queue depend on each other, so that no probability is
+stated. For every stretch of neighbouring blocks, the difference between its mean and that of all others explains a part
+of the sum of squares; the stretch that explains most is listed if that part is at least `LEAST_EXPLAINED`. It is a
+disturbance in the middle of a run, or a shift if it begins or ends with the run. Of series of 64 normal blocks, whether
+independent or correlated by 0.5 with their neighbours, fewer than one in a thousand has such a stretch; with a
+correlation of 0.8 some in a hundred have one, and of queues that drift slowly every second one.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ _ROWS_AT_ONCE: Final = 2048
 
 
 def changes(blocks: pa.Table, keys: Sequence[str], runs: Sequence[BlocksOfRun]) -> pa.Table:
-    """Return one row a group, replication and measure with such a stretch: its keys and the columns of `CHANGES`.
+    """Return one row for each group, replication and measure with such a stretch: its keys and the columns of
+    `CHANGES`.
 
     Args:
-        blocks: of `tables.BLOCKS`, with these keys.
-        keys: the columns grouped by, without `replication`.
+        blocks: table of the schema `tables.BLOCKS`, with these keys.
+        keys: the grouping columns, without `replication`.
         runs: the blocks of each run.
     """
     each = list(dict.fromkeys([*keys, "replication"]))
@@ -102,10 +104,12 @@ def _of_run(blocks: pa.Table, each: Sequence[str], run: BlocksOfRun) -> list[pa.
 
 
 def most_different(values: Values) -> tuple[Whole, Whole, Values]:
-    """Return of each series the stretch that explains most of its variation, and that part; 0 of a constant one.
+    """Return for each series the first and last block of the stretch that explains most, and the explained part.
+
+    The end is exclusive; the part is 0 for a constant series.
 
     Args:
-        values: a row a series, a column a block.
+        values: a row for each series, a column for each block.
     """
     count = values.shape[1]
     first, behind = np.triu_indices(count + 1, 1)

@@ -1,4 +1,4 @@
-"""The counters of each group after warm-up, out of the cells, and what only the simulator's counters have."""
+"""The counters of each group after the warm-up, from the cells, and those that only the simulator's counters have."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _THERE: Final = [QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED]
 
 
 def counted(cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications: pa.Table) -> pa.Table:
-    """Return the counters of each group and replication, with the marks and limits that the log does not have.
+    """Return the counters of each group and replication, with the marks and limits, which the log does not have.
 
-    Each group has a row for every replication that ended, of zeros where it had no message: a mean over replications
-    must not leave them out, and one that was lost is none of them.
+    Each group has a row for every completed replication, with zeros if it had no message, since a mean over
+    replications must include these; replications that were lost have none.
 
     Args:
-        cells: of `tables.CELLS`, with these keys.
-        marks: of `recorded_run.marks_of`.
-        keys: the columns grouped by.
-        replications: a row for each that ended, with `run_number`, `replication` and `observed_ns`, the time observed
-            of a group that no counter knows. Of several runs only where `run_number` is one of the keys.
+        cells: table of the schema `tables.CELLS`, with these keys.
+        marks: result of `recorded_run.marks_of`.
+        keys: the grouping columns.
+        replications: a row for each completed replication, with `run_number`, `replication` and `observed_ns`, the
+            observed time for groups without counters. Of several runs only if `run_number` is one of the keys.
     """
     each = list(dict.fromkeys([*keys, "replication"]))
     shared = [name for name in each if name != "topic_id"]
@@ -80,7 +80,7 @@ def counted(cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications:
 
 
 def _grid(rows: pa.Table, keys: Sequence[str], replications: pa.Table) -> pa.Table:
-    """Return every group with every replication of its run."""
+    """Return the combinations of every group with every replication of its run."""
     groups = rows.group_by(list(keys), use_threads=False).aggregate([])
     if RUN_NUMBER in keys:
         return joined(groups, replications.select([RUN_NUMBER, "replication"]), [RUN_NUMBER], "inner")
@@ -93,11 +93,11 @@ def _grid(rows: pa.Table, keys: Sequence[str], replications: pa.Table) -> pa.Tab
 
 
 def summed(per_replication: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return the counters of each group: sums over its replications, the largest marks, the earliest discard.
+    """Return the counters of each group over its replications: sums, the largest marks, the earliest discard.
 
     Args:
-        per_replication: of `counted`, or such counters of the simulator itself, with these keys.
-        keys: the columns grouped by.
+        per_replication: result of `counted`, or such counters of the simulator itself, with these keys.
+        keys: the grouping columns.
     """
     return grouped(
         with_columns(per_replication, {"replications": pa.array(np.ones(per_replication.num_rows, np.int64))}),

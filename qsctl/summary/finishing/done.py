@@ -1,4 +1,6 @@
-"""Times to done of each group, out of cells of the log or of the counters: the product limit of `sim.done_times`."""
+"""Times to done of each group, from cells of the log or of the counters, by the product-limit estimate
+(`sim.done_times`).
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ COLUMNS: Final = {
 
 
 def times_to_done(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return one row a group whose messages are acknowledged: its keys and `COLUMNS`.
+    """Return one row for each group whose messages are acknowledged: its keys and `COLUMNS`.
 
     Args:
-        cells: of `tables.DONE_CELLS`, sums put together, with these keys.
-        keys: the columns grouped by.
+        cells: table of the schema `tables.DONE_CELLS`, with its sums combined, and with these keys.
+        keys: the grouping columns.
     """
     groups, first_rows = group_numbers(cells, keys)
     rows = _Cells.of(cells, groups)
@@ -42,10 +44,10 @@ def times_to_done(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells by group and bucket; there may be thousands of each group, so that each is one step of an array."""
+    """The cells by group and bucket, as arrays, since a group may have thousands."""
 
     starts: Whole
-    """The first row of each group, and the end."""
+    """The first row of each group, and the number of rows."""
     bucket: Whole
     is_done: npt.NDArray[np.bool_]
     messages: Whole
@@ -62,7 +64,7 @@ class _Cells:
         return cls(starts, bucket[order], *numbers)
 
     def figures(self, group: int) -> dict[str, Any]:
-        """Return `COLUMNS` of a group."""
+        """Return the `COLUMNS` of a group."""
         rows = slice(self.starts[group], self.starts[group + 1])
         bucket, is_done, messages = self.bucket[rows], self.is_done[rows], self.messages[rows]
         longest_ns = int(self.time_max_ns[rows].max())
@@ -99,12 +101,12 @@ class _Cells:
 
 
 def _exact_sum(values: Whole) -> int:
-    """Return a sum of 64 bits each that may need more."""
+    """Return a sum of 64-bit values, which may exceed 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 def cells_of_counters(counters: pa.Table) -> pa.Table:
-    """Return the cells of a run's own counters: rows of `eventlog.schema.COUNTERS` with their `replication` and
+    """Return the cells of a run's own counters, from rows of `eventlog.schema.COUNTERS` with `replication` and
     `run_number`.
     """
     rows: dict[str, list[Any]] = {

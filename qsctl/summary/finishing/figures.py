@@ -1,6 +1,6 @@
-"""From what Spark counted to the figures: counters, percentiles, losses and intervals, step by step.
+"""The steps from Spark's results to the figures: counters, percentiles, losses and intervals.
 
-`job.py` asks `search` which waits the second pass must find, and gives everything to `finished`.
+`job.py` calls `search` for the waits that the second pass must find, and passes all results to `finished`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Values = Mapping[Level, pa.Table]
 
 
 def histogram(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return delivered messages by these keys, replication and bucket of their wait.
+    """Return the number of delivered messages by these keys, replication and bucket of their wait.
 
     Args:
-        cells: of `tables.CELLS`, with these keys.
-        keys: the columns grouped by.
+        cells: table of the schema `tables.CELLS`, with these keys.
+        keys: the grouping columns.
     """
     delivered = cells.filter(pc.equal(cells["fate"], Outcome.DELIVERED.value))
     return grouped(delivered, [*dict.fromkeys([*keys, "replication"]), "bucket"], messages="sum")
@@ -35,20 +35,20 @@ def search(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> S
     """Return the waits that the second pass must find for exact percentiles.
 
     Args:
-        waits: of `histogram`.
-        keys: the columns grouped by.
-        measures: intervals want percentiles of each replication too.
+        waits: result of `histogram`.
+        keys: the grouping columns.
+        measures: the requested measures; intervals also need percentiles of each replication.
     """
     return percentiles.search_for(_ranked(waits, _levels(keys, measures)), waits)
 
 
 def bucket_values(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> Values:
-    """Return percentiles out of the histogram itself, at most `BUCKET_ERROR` too high.
+    """Return percentiles from the histogram, at most `BUCKET_ERROR` too high.
 
     Args:
-        waits: of `histogram`, over the histogram's own buckets.
-        keys: the columns grouped by.
-        measures: intervals want percentiles of each replication too.
+        waits: result of `histogram`, over the histogram's own buckets.
+        keys: the grouping columns.
+        measures: the requested measures; intervals also need percentiles of each replication.
     """
     ranked = _ranked(waits, _levels(keys, measures))
     return {level: percentiles.bucket_values(each, level) for level, each in ranked.items()}
@@ -63,15 +63,15 @@ def finished(
     exact: bool,
     confidence: float,
 ) -> dict[str, pa.Table]:
-    """Return the tables `queues`, `delays`, `losses` and, where wanted, `intervals`.
+    """Return the tables `queues`, `delays`, `losses` and, if requested, `intervals`.
 
     Args:
         counted: counters by these keys and replication.
-        values: of `Search.values` or `bucket_values`.
-        keys: the columns grouped by.
-        measures: whether `intervals` is among them.
-        exact: whether the values are.
-        confidence: of the intervals.
+        values: result of `Search.values` or `bucket_values`.
+        keys: the grouping columns.
+        measures: the requested measures.
+        exact: whether the values are exact.
+        confidence: confidence level of the intervals.
     """
     error = 0.0 if exact else BUCKET_ERROR
     figures = {
@@ -89,7 +89,9 @@ def finished(
 
 
 def _levels(keys: Sequence[str], measures: Collection[str]) -> list[Level]:
-    """Return what percentiles are of: the groups, and for intervals their replications, the finest last."""
+    """Return the groupings for which percentiles are needed: the groups, and for intervals their replications, finest
+    last.
+    """
     finest = (*keys, "replication") if "intervals" in measures and "replication" not in keys else tuple(keys)
     return list(dict.fromkeys([tuple(keys), finest]))
 

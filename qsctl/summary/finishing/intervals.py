@@ -1,4 +1,4 @@
-"""Means over replications with confidence intervals: how far a figure would move with other random numbers.
+"""Means over replications with confidence intervals, which show the effect of other random numbers.
 
 Each replication is one independent observation after its warm-up; the interval is Student's (`statistics.py`).
 """
@@ -34,11 +34,11 @@ MEASURES: Final = {
 
 
 def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return one row a group, replication and measure that it has.
+    """Return one row for each group, replication and measure that it has.
 
     Args:
         figures: counters, mean and percentiles, with `replication` among its keys.
-        keys: the columns grouped by, without `replication`.
+        keys: the grouping columns, without `replication`.
     """
     rate = whole(figures, "delivered_messages") * float(SECOND_NS) / whole(figures, "observed_ns")
     figures = with_columns(figures, {"delivered_per_second": pa.array(rate)})
@@ -58,7 +58,7 @@ def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _reading_error(figures: pa.Table, column: str) -> pa.Array | pa.ChunkedArray:
-    """Return how much too high the values of a column may be: those read from a histogram's percentiles may."""
+    """Return the relative error of a column's values: that of percentiles from a histogram, else 0."""
     if column == MEASURES["p99_wait_ns"] and "relative_error" in figures.column_names:
         return pc.fill_null(figures["relative_error"].cast(pa.float64()), 0.0)
     return pa.array(np.zeros(figures.num_rows))
@@ -68,9 +68,9 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
     """Return the mean of each group and measure over its replications, and the half width of its interval.
 
     Args:
-        measured: of `measures`, with `replication`.
-        keys: the columns grouped by; `replication` is none of them.
-        confidence: of the two-sided interval.
+        measured: result of `measures`, with `replication`.
+        keys: the grouping columns, without `replication`.
+        confidence: confidence level of the two-sided interval.
     """
     place = [*keys, "measure"]
     rows = ordered(measured, [*place, "replication"])
@@ -111,5 +111,5 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
 
 
 def _sums(values: npt.NDArray[np.float64], first: Whole) -> npt.NDArray[np.float64]:
-    """Return the sum of each group, which begins where `first` has it."""
+    """Return the sum of each group, given the first row of each group."""
     return np.add.reduceat(values, first) if len(first) else np.zeros(0)

@@ -1,16 +1,16 @@
-"""Tests and bounds of a mean that hold for every distribution between 0 and a bound.
+"""Tests and confidence bounds of a mean that hold for every distribution between 0 and a bound.
 
-By betting: under the hypothesis that the mean is on the wrong side of the limit, a capital that is multiplied run by
-run by 1 + bet · (what was seen − what the hypothesis expects) is expected not to grow, so that it ever becomes 1/ε with
-a probability of at most ε (Ville's inequality). So a test may be looked at after every run, and the bound of a mean is
-where its capital is 1/ε: a confidence sequence (Waudby-Smith and Ramdas, "Estimating means of bounded random variables
-by betting", Journal of the Royal Statistical Society B 86, 2024). The capital here is a fixed average over a few bets,
-so that it does not depend on the order of the runs.
+The method is betting: under the hypothesis that the mean is on the wrong side of the limit, a capital that is
+multiplied after each run by 1 + bet · (observed value − value under the hypothesis) does not grow in expectation, so
+that it ever reaches 1/ε with a probability of at most ε (Ville's inequality). Therefore a test may be evaluated after
+every run, and the bound of a mean is the value at which the capital is 1/ε: a confidence sequence (Waudby-Smith and
+Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal Statistical Society B 86, 2024).
+The capital here is a fixed average over a few bets, so that it does not depend on the order of the runs.
 
-No method bounds the mean of whatever distribution from above (Bahadur and Savage, "The nonexistence of certain
+No method bounds the mean of an arbitrary distribution from above (Bahadur and Savage, "The nonexistence of certain
 statistical procedures in nonparametric problems", Annals of Mathematical Statistics 27, 1956): one run in a thousand
-may outweigh all others. So what a run may be at most has to be known or assumed, and is stated with the answer. That a
-mean is *above* something needs only that no value is negative.
+may outweigh all others. Therefore an upper bound of a run's value must be known or assumed, and is stated with the
+answer. To show that a mean is *above* a limit, it is enough that no value is negative.
 """
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ _LOG_WEIGHTS: Final = np.log(np.array(WEIGHTS))
 
 
 def shown_below(values: Sequence[float], limit: float, bound: float, error: float) -> bool:
-    """Return whether the mean of values between 0 and `bound` is shown to be below a limit, but for this error."""
+    """Return whether the mean of values between 0 and `bound` is shown to be below a limit, with error probability
+    `error`.
+    """
     return limit > bound or _log_capital_below(np.asarray(values), limit, bound) >= -math.log(error)
 
 
 def shown_above(values: Sequence[float], limit: float, error: float) -> bool:
-    """Return whether the mean of values that are not negative is shown to be above a limit, but for this error."""
+    """Return whether the mean of non-negative values is shown to be above a limit, with error probability `error`."""
     return limit < 0.0 or _log_capital_above(np.asarray(values), limit) >= -math.log(error)
 
 
 def upper_bound(values: Sequence[float], bound: float, error: float) -> float:
-    """Return what the mean of values between 0 and `bound` is below, but for this error."""
+    """Return the upper confidence bound of the mean of values between 0 and `bound`, with error probability `error`."""
     seen, needed = np.asarray(values), -math.log(error)
     low, high = float(seen.mean()), bound
     for _ in range(_STEPS):
@@ -51,7 +53,7 @@ def upper_bound(values: Sequence[float], bound: float, error: float) -> float:
 
 
 def lower_bound(values: Sequence[float], error: float) -> float:
-    """Return what the mean of values that are not negative is above, but for this error."""
+    """Return the lower confidence bound of the mean of non-negative values, with error probability `error`."""
     seen, needed = np.asarray(values), -math.log(error)
     low, high = 0.0, float(seen.mean())
     for _ in range(_STEPS):
@@ -63,12 +65,12 @@ def lower_bound(values: Sequence[float], error: float) -> float:
 def can_be_shown_below(
     values: Sequence[float], more: int, limit: float, bound: float, error: float, then: float = 0.0
 ) -> bool:
-    """Return whether the mean could still be shown to be below a limit if `more` values came that are all `then`."""
+    """Return whether the mean could be shown to be below a limit after `more` further values that are all `then`."""
     return limit > bound or _log_capital_below(np.asarray(values), limit, bound, more, then) >= -math.log(error)
 
 
 def runs_to_show_below(value: float, limit: float, bound: float, error: float) -> float:
-    """Return how many runs show a mean below a limit if all of them have this value; infinite where none do."""
+    """Return the number of runs that show a mean below a limit if each has this value; infinite if no number does."""
     if limit > bound:
         return 1.0
     best = math.inf
@@ -96,7 +98,7 @@ def _log_capital_above(values: np.ndarray, limit: float) -> float:
 
 
 def _log_capital(gains: np.ndarray, more: int = 0, then: float = 0.0) -> float:
-    """Return the logarithm of the average capital of all bets, from gains of at least −1 a run."""
+    """Return the logarithm of the capital averaged over all bets, from the gains of the runs, which are at least −1."""
     logs = _LOG_WEIGHTS + np.log1p(np.multiply.outer(_BETS, gains)).sum(axis=1)
     if more:
         logs += more * np.log1p(_BETS * then)

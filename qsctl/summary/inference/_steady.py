@@ -1,21 +1,21 @@
-"""The steady state of one run: the end of its start-up, and intervals of its means and percentiles.
+"""Steady-state analysis of one run: the end of its start-up, and intervals of its means and percentiles.
 
-The start-up ends where MSER-5 puts it: messages are averaged in fives, and of all beginnings that may be left out, up
-to half of the run, the one whose rest has the least standard error is (White, "An effective truncation heuristic for
-bias reduction in simulation output", Simulation 69, 1997; White, Cobb and Spratt, Winter Simulation Conference 2000).
-Where more than `WARNED` of the run is left out, or the least is at the end of the permitted part, the run is mostly
-start-up, or drifts: a warning.
+The end of the start-up is determined by MSER-5: messages are averaged in groups of five, and of all possible truncation
+points up to half of the run, the one is chosen whose rest has the least standard error (White, "An effective truncation
+heuristic for bias reduction in simulation output", Simulation 69, 1997; White, Cobb and Spratt, Winter Simulation
+Conference 2000). If more than `WARNED` of the run is truncated, or the minimum is at the end of the permitted part, a
+warning states that the run is mostly start-up, or drifts.
 
 Intervals are by overlapping batch means (Meketon and Schmeiser, "Overlapping batch means: something for nothing?",
 Winter Simulation Conference 1984), with `BATCHES` less one degrees of freedom. That of a percentile is derived from the
-fraction of messages below it: the interval of that fraction, by the same method, read back into waits, as wide on both
-sides as on the wider one. Messages depend on each other and are not counted as observations.
+fraction of messages below it: the interval of that fraction, by the same method, is converted to waits, and made
+symmetric by its wider side. Messages depend on each other and are not counted as observations.
 
-A run that is too short for a percentile has no interval of it, and one of fewer than `RELAXATIONS` times the number of
-messages over which waits depend on each other (`relaxation`) none at all: it has had too few long queues, and if it
-began empty, most of it is start-up. `tests/summary/test_steady.py` measures how often the intervals hold the steady
-state of M/M/1, and how often one is withheld: of runs from empty at load 0.9, 2,000 messages always, whose intervals
-would hold it in half of the cases, 400,000 never.
+A run that is too short for a percentile has no interval of it. A run with fewer than `RELAXATIONS` times the number of
+messages over which waits depend on each other (`relaxation`) has no interval at all: it had too few long queues, and if
+it began empty, most of it is start-up. `tests/summary/test_steady.py` measures how often the intervals contain the
+steady state of M/M/1, and how often they are withheld: for runs from empty at load 0.9, always with 2,000 messages,
+whose intervals would be right in half of the cases, and never with 400,000.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _MOST_LAGS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """The number of a run's values in its start-up, and whether that spoils it.
+    """The number of a run's values in its start-up, and whether the run drifts.
 
-    `drifts`: the least standard error is at the end of the part that may be left out.
+    `drifts`: the least standard error is at the end of the part that may be truncated.
     """
 
     left_out: int
@@ -57,12 +57,12 @@ class StartUp:
 
     @property
     def spoils(self) -> bool:
-        """Return whether the run is to be looked at with care: a longer one, or a warm-up, is needed."""
+        """Return whether the start-up makes the run unreliable, so that a longer run or a warm-up is needed."""
         return self.drifts or self.left_out > WARNED * self.count
 
 
 def start_up(values: np.ndarray) -> StartUp:
-    """Return what of a run is start-up, by MSER-5."""
+    """Determine the start-up of a run by MSER-5."""
     groups = len(values) // GROUP
     if groups < 2 * GROUP:
         return StartUp(0, len(values), drifts=False)
@@ -77,7 +77,7 @@ def start_up(values: np.ndarray) -> StartUp:
 
 
 def mean_of_run(values: np.ndarray, confidence: float) -> Interval:
-    """Return the mean of one run's values with its interval; infinite where they are too few."""
+    """Return the mean of one run's values with its interval, infinite if the values are too few."""
     mean = float(values.mean())
     if is_short(values):
         return Interval(mean, math.inf, 1, OVERLAPPING)
@@ -94,10 +94,10 @@ def _half_width(values: np.ndarray, confidence: float) -> float:
 
 
 def relaxation(values: np.ndarray) -> float:
-    """Return over how many values of a run the one depends on the other: the sum of all autocorrelations.
+    """Return the number of values over which values of a run depend on each other: the sum of all autocorrelations.
 
     It is summed up to the first lag that is `_LAGS` times the sum so far (Sokal, "Monte Carlo methods in statistical
-    mechanics", 1997): beyond, there is noise. 0 where all values are equal. Long runs are averaged in groups before.
+    mechanics", 1997), beyond which there is noise. 0 if all values are equal. Long runs are averaged in groups first.
     """
     group = max(1, len(values) // _MOST_LAGS)
     count = len(values) // group
@@ -116,17 +116,19 @@ def relaxation(values: np.ndarray) -> float:
 
 
 def fewest_values(values: np.ndarray) -> int:
-    """Return how many values a run like this needs for intervals."""
+    """Return the least number of values of a run like this one for which intervals are computed."""
     return max(FEWEST, math.ceil(RELAXATIONS * relaxation(values)))
 
 
 def is_short(values: np.ndarray) -> bool:
-    """Return whether a run is too short for intervals: its values depend on each other for too large a part of it."""
+    """Return whether a run is too short for intervals, because its values depend on each other over too large a part of
+    it.
+    """
     return len(values) < fewest_values(values)
 
 
 def percentile_of_run(values: np.ndarray, part: float, confidence: float) -> Interval:
-    """Return a percentile (nearest rank) of one run's values with its interval; infinite where they are too few."""
+    """Return a percentile (nearest rank) of one run's values with its interval, infinite if the values are too few."""
     ordered = np.sort(values)
     whole = float(ordered[_place(part, len(values))])
     if len(values) * (1.0 - part) < _FEWEST_BEYOND or is_short(values):

@@ -1,10 +1,10 @@
-"""The evidence that a candidate's replications give about a target, its basis, and its assumptions.
+"""The evidence on a target from a candidate's replications, with its basis and its assumptions.
 
-A target on a mean concerns the mean alone: it is met, it is not met, or it cannot be shown with these runs
-(`bounded_means.py`). For that a run's value must be bounded from above. In this order: the user's statement; a ratio is
-at most 1; a count of messages is at most the arrivals (`sim.sizing.most_arrivals`); else an assumption, which is stated
-with the answer: twice the largest value that was seen (of times: the longest of any message), and never less than
-`ASSUMED_LIMITS` times the target's limit, since a bound near the limit would assume the conclusion.
+A target on a mean concerns the mean alone: it is met, not met, or undecided with these runs (`bounded_means.py`). This
+needs an upper bound of a run's value, which is, in this order: the user's bound; a ratio is at most 1; a count of
+messages is at most the arrivals (`sim.sizing.most_arrivals`); else an assumption, which is stated with the answer:
+twice the largest observed value (for times: the longest of any message), and never less than `ASSUMED_LIMITS` times the
+target's limit, since a bound near the limit would assume the conclusion.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _RATES: Final = frozenset({"throughput", "delivered_per_second"})
 
 
 class Basis(StrEnum):
-    """The basis of a target's answer, which is stated with it."""
+    """The basis of a target's result, which is reported with it."""
 
     MEAN = "mean"
-    """The mean over runs, by its one-sided bound."""
+    """The mean over runs, tested by its one-sided bound."""
     SHARE = "share"
-    """The proportion of runs that violate the target, by their count."""
+    """The proportion of runs that violate the target, tested by their number."""
     EXACT = "exact"
-    """One run, for nothing is random."""
+    """A single run, since nothing is random."""
     NOTHING = "nothing"
-    """No run has the measure."""
+    """None: no run has the measure."""
 
 
 class BoundSource(StrEnum):
-    """Why a run's value is taken to be at most its bound."""
+    """The reason for the assumed upper bound of a run's value."""
 
     STATED = "stated"
     RATIO = "ratio"
@@ -72,12 +72,13 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class TargetEvidence:
-    """The evidence that a candidate's replications give about one target.
+    """The evidence on one target from a candidate's replications.
 
-    `bound` is the one-sided bound of the mean that decides, `support` the upper bound of a run where that was used; NaN
-    and None where a proportion of runs decides. `violating_runs` of `runs` violate the target; with the answer SHOWN on
-    the basis SHARE, fewer than `share` of all runs are. `given_up`: more replications, up to the permitted number, are
-    not expected to decide it. `runs_needed` is the number that would show a mean if all were like those so far.
+    `bound` is the one-sided confidence bound of the mean that decides, `support` the upper bound of a run's value if
+    one was used; NaN and None if a proportion of runs decides. `violating_runs` of `runs` violate the target; with the
+    answer SHOWN on the basis SHARE, fewer than `share` of all runs are. `given_up`: more replications, up to the
+    permitted number, are not expected to decide it. `runs_needed` is the number of runs that would show a mean if all
+    were like those so far.
     """
 
     target: Target
@@ -99,7 +100,7 @@ class TargetEvidence:
 
     @property
     def decided(self) -> bool:
-        """Return whether more replications change nothing."""
+        """Return whether more replications cannot change the result."""
         return self.answer is not SequentialAnswer.OPEN or self.given_up
 
 
@@ -107,8 +108,8 @@ class TargetEvidence:
 class Knowledge:
     """Facts about a candidate besides its replications.
 
-    `exact`: nothing in its scenario is random. `arrivals`: by queue, the most messages that may come in a run.
-    `stated`: the user's bounds, by measure and queue.
+    `exact`: its scenario is deterministic. `arrivals`: the largest number of arrivals in a run, by queue. `stated`: the
+    user's bounds, by measure and queue.
     """
 
     exact: bool = False
@@ -124,18 +125,18 @@ def judge(
     most: int,
     known: Knowledge | None = None,
 ) -> TargetEvidence:
-    """Return what replications show of a target.
+    """Return the evidence on a target from replications.
 
     Args:
         target: the condition.
-        replications: the figures of each, one row a queue.
-        confidence: of the interval that is shown.
-        error: the probability that the target is found to be met although what is then stated is false.
-        most: the replications that there may be.
-        known: of the candidate.
+        replications: the figures of each replication, one row for each queue.
+        confidence: confidence level of the reported interval.
+        error: probability of reporting a false target as met.
+        most: largest number of replications.
+        known: further facts about the candidate.
 
-    A measure that no replication has (a latency where nothing was delivered) does not meet its target; a run without
-    it, beside others that have it, violates, and counts as the worst value that there may be.
+    If no replication has the measure (a latency without deliveries), the target is not met; if only some replications
+    lack it, these violate the target, and count with the worst possible value.
     """
     known = known or Knowledge()
     measure, slack = EVERY_MEASURE[target.measure], 0.0 if target.at_most else reading_error(target.measure)
@@ -176,7 +177,7 @@ def _of_mean(
     most: int,
     violating: int,
 ) -> TargetEvidence:
-    """Return what is shown of a mean, on either side of the limit."""
+    """Return the evidence on a mean, tested on both sides of the limit."""
     limit, runs, answer = target.bound, len(values), SequentialAnswer.OPEN
     above = shown_above(values, limit, error)
     below = shown_below(values, limit, support.bound, error)
@@ -199,7 +200,9 @@ def _of_mean(
 
 
 def support_of(target: Target, rows: Sequence[Figures], known: Knowledge) -> Support:
-    """Return what a target's measure is at most in one run, and why; what a run refutes is not used."""
+    """Return the upper bound of a target's measure in one run, and its reason; a bound that a run exceeds is not
+    used.
+    """
     measure, of = EVERY_MEASURE[target.measure], (target.measure, target.queue)
     seen = [value for row in rows if (value := measure(row)) is not None]
     largest = max(seen, default=0.0)
@@ -219,9 +222,9 @@ def support_of(target: Target, rows: Sequence[Figures], known: Knowledge) -> Sup
 
 
 def runs_needed(target: Target, error: float, support: Support | None = None) -> int:
-    """Return how many replications show a target at the earliest, where none violates it.
+    """Return the least number of replications that can show a target, if none violates it.
 
-    Of a mean: where every run has half of the limit, of what may be as much as its support; 1 where that is unknown.
+    For a mean it assumes that every run has half of the limit, with a range up to its support; 1 if that is unknown.
     """
     match target.kind:
         case TargetKind.MEAN:

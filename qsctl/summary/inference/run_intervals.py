@@ -1,7 +1,7 @@
-"""Intervals of the times of a run, in the queue and to done, over its replications or within one without its start-up.
+"""Confidence intervals of a run's times in the queue and times to done, over replications or within a single run.
 
-In: a run folder and its counters. Out: `RunInterval`, one a queue and measure. `steady.py` has the method of one run,
-`statistics.py` that of several.
+In: a run folder and its counters. Out: a `RunInterval` for each queue and measure. `steady.py` has the method for a
+single run, which excludes its start-up; `statistics.py` has that for several replications.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ UNFINISHED: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class RunInterval:
-    """The interval of a measure of a queue, and what it rests on.
+    """The interval of a measure of a queue, and the data on which it is based.
 
-    `messages` of one run, of which `left_out_messages` are its start-up; 0 of several. `warning` is empty where nothing
-    speaks against the interval.
+    For a single run, `messages` is its number of messages, of which `left_out_messages` are its start-up; both are 0
+    for several replications. `warning` is empty if the interval is reliable.
     """
 
     queue: str
@@ -46,7 +46,7 @@ class RunInterval:
 
 
 def run_intervals(folder: Location, counters: pa.Table, confidence: float) -> tuple[RunInterval, ...]:
-    """Return the intervals of the times of each queue; none where one run did not log its messages."""
+    """Return the intervals of the times of each queue; empty for a single run without a message log."""
     numbers = sorted(set(counters["replication"].to_pylist()))
     if len(numbers) == 1:
         return tuple(_within(folder, counters, confidence))
@@ -73,7 +73,7 @@ def _within(folder: Location, counters: pa.Table, confidence: float) -> list[Run
 
 
 def _of_one_run(queue: str, time: str, values: np.ndarray, confidence: float, unfinished: int) -> list[RunInterval]:
-    """Return the intervals of one time of a queue's messages, in the order of their arrivals."""
+    """Return the intervals of one time of a queue, from its messages in the order of arrival."""
     if not len(values):
         return []
     start = start_up(values)

@@ -1,7 +1,7 @@
-"""Tests that look at the replications again and again and still have the error that they state.
+"""Sequential tests of replications, which may be evaluated after each one without exceeding their stated error.
 
-`statistics.py` names the methods and their sources. A test sees the values from the first replication
-on and always gives the same answer for the same values, however they came in batches.
+`statistics.py` has the methods and their sources. A test receives all values from the first replication on, and gives
+the same result for the same values, whatever the batches in which they arrived.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class SequentialAnswer(StrEnum):
 
 
 def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, most: int) -> SequentialAnswer:
-    """Test whether less than a proportion of all runs violates something.
+    """Test whether less than a proportion of all runs violates a condition.
 
     Args:
-        violations: one a replication, in their order; at most `most`.
-        proportion: what must not be reached.
-        error: the probability that SHOWN is given where it is reached.
-        most: the replications that there may be.
+        violations: whether each replication violates it, in their order; at most `most`.
+        proportion: the proportion that must not be reached.
+        error: probability of the result SHOWN although the proportion is reached.
+        most: largest number of replications.
     """
     boundary = proportion_boundary(proportion, error, most)
     count = 0
@@ -57,12 +57,12 @@ def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, m
 
 
 def never(violations: Sequence[bool], proportion: float, *, error: float) -> SequentialAnswer:
-    """Test whether nothing violates in any run, as far as runs can show it: in less than a proportion of them.
+    """Test whether no run violates a condition, in the sense of less than a proportion of all runs.
 
     Args:
-        violations: one a replication, in their order.
-        proportion: what must not be reached.
-        error: the probability that SHOWN is given where it is reached.
+        violations: whether each replication violates it, in their order.
+        proportion: the proportion that must not be reached.
+        error: probability of the result SHOWN although the proportion is reached.
     """
     needed = runs_without_violation(proportion, error)
     if any(violations[:needed]):
@@ -72,10 +72,11 @@ def never(violations: Sequence[bool], proportion: float, *, error: float) -> Seq
 
 @cache
 def proportion_boundary(proportion: float, error: float, most: int) -> tuple[int, ...]:
-    """Return the count at which a proportion is shown to be undercut, after each number of runs from 1 to `most`.
+    """Return the largest number of violations that shows less than a proportion, after each number of runs up to
+    `most`.
 
-    −1 where no count is small enough yet. It never falls. The probability of ever being at or below it, where the
-    true proportion is exactly `proportion`, is at most `error`.
+    −1 if no number is small enough yet. It never decreases. The probability of ever being at or below it, if the true
+    proportion is exactly `proportion`, is at most `error`.
     """
     first = runs_without_violation(proportion, error / 2.0)
     boundary: list[int] = []
@@ -100,11 +101,11 @@ def proportion_boundary(proportion: float, error: float, most: int) -> tuple[int
 
 
 def rounds(most: int, needed: Sequence[int] = ()) -> Iterator[int]:
-    """Yield the number of replications up to which a candidate is simulated before it is looked at again.
+    """Yield the numbers of replications after which a candidate is evaluated.
 
     Args:
-        most: the last.
-        needed: numbers at which something may be decided, besides those that follow each other.
+        most: the last number.
+        needed: numbers at which a decision is possible, in addition to the regular ones.
     """
     looks, at = {most}, EARLIEST_REFUSAL
     while at < most:

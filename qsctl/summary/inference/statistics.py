@@ -1,40 +1,40 @@
-"""The statistics of sweeps, sizing and comparisons: what is stated, with which error, by which method.
+"""The statistics of sweeps, sizing and comparisons: the statements, their error probabilities, and the methods.
 
-One observation is one replication: a number that a measure has of a queue after the warm-up. Replications have random
-numbers of their own and are independent; messages within one are not, and are never counted as observations.
+One observation is the value of a measure of a queue in one replication, after the warm-up. Replications have their own
+random numbers and are independent; messages within one are not, and are never counted as observations.
 
-Intervals. The mean of n replications has Student's two-sided t interval ("The probable error of a mean", Biometrika
-6, 1908); the difference of two sides with common random numbers is the mean of the differences pair by pair, with the
-same interval; without them it is Welch's ("The generalization of Student's problem", Biometrika 34, 1947) with the
-degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946), rounded down. With one observation there is no
-width. A mean of percentiles that were read from a histogram carries the histogram's error besides (`READING_ERROR`).
+Intervals. The mean of n replications has Student's two-sided t interval ("The probable error of a mean", Biometrika 6,
+1908); the difference of two sides with common random numbers is the mean of the differences pair by pair, with the same
+interval; without them it is Welch's ("The generalization of Student's problem", Biometrika 34, 1947) with the degrees
+of freedom of Satterthwaite (Biometrics Bulletin 2, 1946), rounded down. With one observation the width is infinite. A
+mean of percentiles from a histogram also has the histogram's error (`READING_ERROR`).
 
 Many differences at once (`compare`). Each has a two-sided p-value; Holm's step-down method ("A simple sequentially
-rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979) adjusts them, whatever depends on what:
-with the stated confidence none of the winners that are named is wrong. Where all differences are the same number and
-not zero, their spread of nothing proves nothing: they are counted as signs (the sign test, p = 2^(1 − n)), unless both
-sides are without chance: every replication of each gave exactly the same figures.
+rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979) adjusts them under any dependence: with
+the stated confidence none of the reported winners is wrong. If all differences are equal and not zero, their zero
+variance is no evidence: the sign test is used (p = 2^(1 − n)), unless both sides are deterministic, with the same
+figures in every replication.
 
-One-sided bounds of means (`size`): by betting, for whatever distribution below a bound that is known or assumed and
-stated with the answer; `bounded_means.py` has the method and its sources, `evidence.py` what a run may be at most.
+One-sided bounds of means (`size`): by betting, for any distribution below a bound that is known or assumed and stated
+with the answer; `bounded_means.py` has the method and its sources, `evidence.py` the bounds of a run's value.
 
-Proportions of runs (`size`: targets of zero, `P(…)<5%`). No run of n violated: if a part s or more did, that had the
-probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 % confidence (the rule
-of three: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983). A target of zero
-is refuted by the first run that violates it. A target `P(…)<s` allows some: after every run the count is compared with
-an exact binomial boundary, which spends half of the error where no violation is enough and the rest evenly up to the
-last run; how often it is crossed at s is computed exactly, run by run.
+Proportions of runs (`size`: targets of zero, `P(…)<5%`). If no run of n violated, and a part s or more of all runs did,
+that had the probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 %
+confidence (the rule of three: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249,
+1983). A target of zero is refuted by the first run that violates it. A target `P(…)<s` allows some: after every run the
+count is compared with an exact binomial boundary, which spends half of the error where no violation is enough and the
+rest evenly up to the last run; how often it is crossed at s is computed exactly, run by run.
 
 Several targets must all be shown; each is tested with the whole error (intersection-union: Berger, "Multiparameter
 hypothesis testing and acceptance sampling", Technometrics 24, 1982).
 
-Many candidates (`size`). All see the same arrivals, and each target changes in one direction with a setting
-(`sim.sizing.directions`), run by run: so of candidates in one order, none that should not passes unless the nearest
-such would have, and all together have one candidate's error. Where some targets want a setting to be larger and others
-smaller, that may happen on either side, and each has half of the error. Several settings are searched one after the
+Many candidates (`size`). All have the same arrivals, and each target changes in one direction with a setting
+(`sim.sizing.directions`), run by run: so among ordered candidates, one that should not pass does so only if the nearest
+such one would, and all together have one candidate's error. Where some targets require a larger setting and others a
+smaller one, that may happen on either side, and each has half of the error. Several settings are searched one after the
 other, each with arrivals of its own and its part of the error; a grid of listed values is covered by as few orders as
 it needs (Dilworth, Annals of Mathematics 51, 1950), and the error is divided among these. Where a direction is unknown,
-it is divided among all candidates (Bonferroni). What contradicts a direction is reported.
+it is divided among all candidates (Bonferroni). Observations that contradict a direction are reported.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ EXACT: Final = "exact: nothing is random"
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and half the width of its two-sided confidence interval; infinite with one observation.
+    """A mean and the half width of its two-sided confidence interval, infinite with one observation.
 
-    `count` is the number of observations (of the smaller side, where two are compared), `method` how it was made.
+    `count` is the number of observations (of the smaller side, if two are compared), `method` the method.
     """
 
     mean: float
@@ -71,18 +71,18 @@ class Interval:
 
     @property
     def low(self) -> float:
-        """The lower end."""
+        """The lower end of the interval."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
-        """The upper end."""
+        """The upper end of the interval."""
         return self.mean + self.half_width
 
 
 @dataclass(frozen=True, slots=True)
 class TestedDifference:
-    """The interval of a difference and the two-sided p-value of there being none; 1 where nothing is known."""
+    """The interval of a difference, and the two-sided p-value of no difference; 1 if it is unknown."""
 
     interval: Interval
     p_value: float
@@ -100,9 +100,9 @@ def paired_difference(differences: Sequence[float], confidence: float, *, exact:
     """Test the mean of the differences of pairs.
 
     Args:
-        differences: B − A, one a pair.
-        confidence: of the interval.
-        exact: nothing is random on either side, so that one pair is enough.
+        differences: B − A for each pair.
+        confidence: confidence level of the interval.
+        exact: whether both sides are deterministic, so that one pair is enough.
     """
     mean, error = _mean_and_error(differences)
     count = len(differences)
@@ -120,13 +120,13 @@ def paired_difference(differences: Sequence[float], confidence: float, *, exact:
 def difference_of_means(
     a: Sequence[float], b: Sequence[float], confidence: float, *, exact: bool = False
 ) -> TestedDifference:
-    """Test mean(b) − mean(a) of samples with variances of their own.
+    """Test mean(b) − mean(a) of samples with different variances.
 
     Args:
-        a: one side's observations.
-        b: the other's.
-        confidence: of the interval.
-        exact: nothing is random on either side.
+        a: observations of one side.
+        b: observations of the other side.
+        confidence: confidence level of the interval.
+        exact: whether both sides are deterministic.
     """
     (mean_a, error_a), (mean_b, error_b) = _mean_and_error(a), _mean_and_error(b)
     difference, count = mean_b - mean_a, min(len(a), len(b))
@@ -162,7 +162,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def runs_without_violation(proportion: float, error: float) -> int:
-    """Return how many runs without one violation show, up to this error, that less than this proportion violates.
+    """Return the number of runs without a violation that shows, with this error, that less than this proportion
+    violates.
 
     Raises:
         ValueError: the proportion or the error is not inside (0, 1).
@@ -175,7 +176,7 @@ def runs_without_violation(proportion: float, error: float) -> int:
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and its standard error; 0 of one value."""
+    """Return the mean and its standard error, which is 0 for one value."""
     mean = math.fsum(values) / len(values)
     if len(values) == 1 or min(values) == max(values):
         # Equal values may have a mean that differs from them by rounding.

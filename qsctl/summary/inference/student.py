@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution: the only piece of statistics theory that a confidence interval needs.
+"""Quantiles and tail probabilities of Student's t distribution.
 
 Plain Python, exact to about ten digits, so that no statistics library is a dependency.
 """
@@ -16,10 +16,10 @@ _PRECISION: Final = 1e-15
 
 @cache
 def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
-    """Return the t that a two-sided interval of this confidence needs: 12.706 for 0.95 and one degree of freedom.
+    """Return the t of a two-sided interval of this confidence: 12.706 for 0.95 and one degree of freedom.
 
     Raises:
-        ValueError: the confidence is not inside (0, 1), or there is no degree of freedom.
+        ValueError: the confidence is not inside (0, 1), or the degrees of freedom are less than 1.
     """
     if not 0.0 < confidence < 1.0 or degrees_of_freedom < 1:
         raise ValueError(f"no t quantile for confidence {confidence} and {degrees_of_freedom} degrees of freedom")
@@ -38,7 +38,7 @@ def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
 
 
 def two_sided_p(t: float, degrees_of_freedom: int) -> float:
-    """Return the probability of |T| > t, for t ≥ 0: exact to about ten digits, small values too."""
+    """Return the probability of |T| > t, for t ≥ 0, exact to about ten digits also for small probabilities."""
     x = degrees_of_freedom / (degrees_of_freedom + t * t)
     return _incomplete_beta(degrees_of_freedom / 2.0, 0.5, x)
 
@@ -49,7 +49,9 @@ def _two_sided(t: float, degrees_of_freedom: int) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """Return the regularized incomplete beta function, by its continued fraction where that converges fast."""
+    """Return the regularized incomplete beta function, by its continued fraction on the side where that converges
+    fast.
+    """
     if x <= 0.0:
         return 0.0
     if x >= 1.0:

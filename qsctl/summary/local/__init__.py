@@ -1,6 +1,6 @@
-"""DuckDB in this process in place of Spark: the same measures, for runs of one machine, without Java.
+"""DuckDB in this process as a replacement of Spark: the same measures, for local runs, without Java.
 
-Comes in: the texts of Spark's SQL that `measures` are. Goes out: their rows, equal to Spark's to the last digit
-(`tests/summary/test_local.py`). `dialect.py` translates a text, `session.py` has a session and frames with as much of
-the interface of Spark's as measures use.
+In: the Spark SQL texts of `measures`. Out: their rows, equal to Spark's to the last digit
+(`tests/summary/test_local.py`). `dialect.py` translates a text; `session.py` has a session and frames with the part of
+Spark's interface that measures use.
 """

@@ -1,14 +1,14 @@
-"""Spark's SQL in the words of DuckDB, by sqlglot.
+"""Translation of Spark SQL to DuckDB SQL, by sqlglot.
 
-Corrected here, for sqlglot translates words and not every meaning:
+sqlglot translates the syntax but not all semantics; corrected here are:
 
-- a double becomes a whole number by cutting off; DuckDB rounds;
+- casts from double to an integer truncate; DuckDB rounds;
 - a constant of type double is read from its digits; DuckDB would divide a decimal number and round twice;
-- where a condition is null for all rows, `count_if` is 0;
-- elements of arrays are counted from 0, but for `element_at`;
-- a number that does not fit is an error; sqlglot would make it null.
+- `count_if` of a condition that is null for all rows is 0;
+- array indexes begin with 0, except in `element_at`;
+- an overflowing cast is an error; sqlglot would make it null.
 
-`FUNCTIONS` has those of Spark that DuckDB lacks.
+`FUNCTIONS` defines functions of Spark that DuckDB lacks.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PLACE: Final = re.compile(rf"\b{_NAMED}(\w+?){_END}\b")
 
 
 def translated(text: str, frames: Mapping[str, str]) -> str:
-    """Return a statement of Spark's SQL as DuckDB's.
+    """Translate a statement of Spark SQL to DuckDB SQL.
 
     Args:
-        text: a statement, with `{name}` in the place of a frame.
-        frames: the statements of the frames, in DuckDB's words.
+        text: the statement, with `{name}` in place of a frame.
+        frames: the DuckDB statements of the frames, by name.
     """
     return _PLACE.sub(lambda place: f"({frames[place[1]]})", _translated(text))
 
@@ -58,7 +58,7 @@ def _translated(text: str) -> str:
 
 
 def _corrected(node: exp.Expr) -> exp.Expr | None:
-    """Return what takes the place of a part of a statement; None: nothing."""
+    """Return the replacement of a node of a statement; None if it needs none."""
     if isinstance(node, exp.CountIf):
         return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=node.this.copy()))
     if isinstance(node, exp.Bracket):

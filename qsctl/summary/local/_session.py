@@ -1,7 +1,7 @@
-"""A session of DuckDB and its frames, with as much of the interface of Spark's as measures use.
+"""A DuckDB session and its frames, with the part of Spark's interface that measures use.
 
-A frame is a text of DuckDB's SQL, computed where its rows are asked for. Numbers of 128 bits, which DuckDB's sums are,
-become 64 bits in what is returned, as Spark's are.
+A frame is a DuckDB SQL text, which is executed when its rows are requested. DuckDB's 128-bit sums are returned as
+64-bit integers, as Spark does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FULL: Final = os.strerror(errno.ENOSPC)
 
 
 class LocalFrame:
-    """The rows of a statement."""
+    """The rows of a statement, which is executed on request."""
 
     def __init__(self, session: LocalSession, query: str) -> None:
         self.sparkSession: Final = session
@@ -37,27 +37,27 @@ class LocalFrame:
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns."""
         return [name for name, _ in self._types()]
 
     def where(self, condition: str) -> LocalFrame:
-        """Return the rows for which a condition of Spark's SQL holds."""
+        """Return the rows for which a condition in Spark SQL holds."""
         return self.sparkSession.sql(f"select * from {{rows}} where {condition}", rows=self)
 
     def selectExpr(self, *expressions: str) -> LocalFrame:
-        """Return other columns, of expressions of Spark's SQL."""
+        """Return columns computed by expressions in Spark SQL."""
         return self.sparkSession.sql(f"select {', '.join(expressions)} from {{rows}}", rows=self)
 
     def limit(self, count: int) -> LocalFrame:
-        """Return at most that number of the rows."""
+        """Return at most `count` of the rows."""
         return LocalFrame(self.sparkSession, f"select * from ({self.query}) limit {count}")
 
     def toArrow(self) -> pa.Table:
-        """Return the rows.
+        """Execute the statement and return the rows.
 
         Raises:
             Damaged: a sum does not fit in 64 bits.
-            Refused: there is not enough memory, or no space on the disk.
+            Refused: the memory or the disk space does not suffice.
         """
         wide = [name for name, kind in self._types() if kind == _WIDE]
         narrowed = f"replace ({', '.join(f'{_quoted(name)}::bigint as {_quoted(name)}' for name in wide)}) "
@@ -72,7 +72,7 @@ class LocalFrame:
 
 
 class LocalSession:
-    """A database in memory, which uses the disk where there is more than fits; to be closed."""
+    """An in-memory database, which spills to disk; the caller must close it."""
 
     def __init__(self) -> None:
         self._folder = TemporaryFolder(_PREFIX)
@@ -90,22 +90,22 @@ class LocalSession:
         self._count = 0
 
     def sql(self, text: str, **frames: LocalFrame) -> LocalFrame:
-        """Return the rows of a statement of Spark's SQL, with `{name}` in the place of a frame."""
+        """Return the rows of a statement in Spark SQL, with `{name}` in place of a frame."""
         return LocalFrame(self, translated(text, {name: each.query for name, each in frames.items()}))
 
     def createDataFrame(self, rows: pa.Table) -> LocalFrame:
-        """Return rows of Arrow as a frame."""
+        """Return an Arrow table as a frame."""
         name = self._new_name()
         self.connection.register(name, rows)
         return LocalFrame(self, f"select * from {name}")
 
     def files(self, paths: Sequence[Path], shape: StructType, constants: Mapping[str, Sequence[int]]) -> LocalFrame:
-        """Return the rows of files of Parquet.
+        """Return the rows of Parquet files.
 
         Args:
-            paths: of one table.
-            shape: the columns that are read; one that the files lack, of an earlier version, is null.
-            constants: more columns, each with a value for each file.
+            paths: files of one table.
+            shape: the columns to read; a column that files of an earlier version lack is null.
+            constants: additional columns, each with a value for each file.
         """
         if not paths:
             none = [f"null::{_type_of(each)} as {_quoted(each.name)}" for each in shape.fields]
@@ -123,14 +123,14 @@ class LocalSession:
         return LocalFrame(self, f"select {', '.join(read)} from {source}")
 
     def materialized(self, frame: LocalFrame) -> LocalFrame:
-        """Return the rows of a frame, computed now."""
+        """Execute the statement of a frame now and return a frame of the stored rows."""
         name = self._new_name()
         with _faults():
             self.connection.execute(f"create temp table {name} as {frame.query}")
         return LocalFrame(self, f"select * from {name}")
 
     def write(self, frame: LocalFrame, file: Path) -> None:
-        """Write the rows of a frame as a file of Parquet.
+        """Write the rows of a frame as a Parquet file.
 
         Raises:
             OSError: the disk is full.
@@ -139,11 +139,11 @@ class LocalSession:
             self.connection.execute(f"copy ({frame.query}) to {_literal(str(file))} (format parquet)")
 
     def fraction(self) -> float:
-        """Return how much of the statement in progress is done."""
+        """Return the completed fraction of the statement in progress."""
         return max(0.0, float(self.connection.query_progress())) / 100
 
     def close(self) -> None:
-        """Remove everything."""
+        """Close the database and remove its files."""
         self.connection.close()
         self._folder.remove()
 
@@ -165,7 +165,7 @@ _TYPES: Final = {
 
 
 def _type_of(field: StructField) -> str:
-    """Return the type that DuckDB has for a column of Spark."""
+    """Return the DuckDB type of a Spark column."""
     if isinstance(field.dataType, ArrayType):
         return f"{_TYPES[field.dataType.elementType.simpleString()]}[]"
     return _TYPES[field.dataType.simpleString()]
@@ -182,7 +182,7 @@ def _literal(text: str) -> str:
 
 @contextmanager
 def _faults(file: Path | None = None) -> Iterator[None]:
-    """Raise errors of the database as ours; of a file that is written as the system's."""
+    """Convert errors of the database to `QsctlError`; on writing `file`, a full disk to OSError."""
     try:
         yield
     except duckdb.Error as error:

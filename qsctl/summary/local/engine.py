@@ -1,4 +1,4 @@
-"""The computation of frames by DuckDB: in this process, from the files of this machine."""
+"""The engine that computes frames with DuckDB, in this process, from local files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LocalEngine:
-    """Computes by DuckDB."""
+    """An engine on a DuckDB session."""
 
     def __init__(self, session: LocalSession) -> None:
         self._session: Final = session
@@ -45,15 +45,15 @@ class LocalEngine:
         return _as_frame(frame)
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """Return rows of this process as a frame."""
+        """Return an Arrow table as a frame."""
         return _as_frame(self._session.createDataFrame(rows))
 
     def materialized(self, frame: DataFrame) -> DataFrame:
-        """Return the rows of a frame, computed now."""
+        """Compute a frame now and return a frame of the stored rows."""
         return _as_frame(self._session.materialized(cast("Any", frame)))
 
     def append(self, frame: DataFrame, folder: Location) -> None:
-        """Write the rows of a frame as a file of Parquet, beside those that a folder has.
+        """Write the rows of a frame as a Parquet file into a folder, in addition to the files there.
 
         Raises:
             OSError: the disk is full, or the folder cannot be written.
@@ -63,11 +63,11 @@ class LocalEngine:
         self._session.write(cast("Any", frame), file)
 
     def files(self, paths: Sequence[Location], shape: StructType) -> DataFrame:
-        """Return the rows of files of Parquet."""
+        """Return the rows of Parquet files."""
         return _as_frame(self._session.files([Path(str(path)) for path in paths], shape, {}))
 
     def fraction(self) -> float:
-        """Return how much of what is being computed is done."""
+        """Return the completed fraction of the computation in progress."""
         return self._session.fraction()
 
 
@@ -86,5 +86,5 @@ def local_engine() -> Iterator[LocalEngine]:
 
 
 def _as_frame(frame: Any) -> DataFrame:
-    """Return a frame of ours as one of Spark's: measures use what both have."""
+    """Cast a local frame to the type `DataFrame`, whose common part measures use."""
     return cast("DataFrame", frame)

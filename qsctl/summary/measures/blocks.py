@@ -1,4 +1,6 @@
-"""Blocks of windows: what moved in each of some dozens of equal parts of a run, which changes are looked for in."""
+"""Movements of messages in some dozens of equal blocks of each run, in which `finishing.changes` searches for
+changes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class BlocksOfRun:
 
 
 def blocks_of(observation: Observation, window_ns: Nanoseconds) -> tuple[BlocksOfRun, ...]:
-    """Return the blocks of each run: as many whole windows each as make at most `MOST_BLOCKS`."""
+    """Return the blocks of each run, with the number of windows in a block that yields at most `MOST_BLOCKS` blocks."""
     made = []
     for warm_up_ns, horizon_ns in zip(observation.warm_ups_ns, observation.horizons_ns, strict=True):
         first = -(-warm_up_ns // window_ns)
@@ -38,11 +40,11 @@ def blocks_of(observation: Observation, window_ns: Nanoseconds) -> tuple[BlocksO
 
 
 def blocks(windows: DataFrame, keys: Sequence[str], runs: Sequence[BlocksOfRun]) -> DataFrame:
-    """Return one row a group, replication and block with any movement: a table of `tables.BLOCKS`, with these keys.
+    """Return one row for each group, replication and block with any movement, in the schema `tables.BLOCKS`.
 
     Args:
-        windows: of `throughput.windows`, with these keys, among others.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
+        windows: result of `throughput.windows`, with these keys, and possibly others.
+        keys: the grouping columns; `replication` is always an additional one.
         runs: the blocks of each run.
     """
     each = listed(*keys, "replication")

@@ -1,8 +1,7 @@
-"""Values that differ between the runs of one frame, as texts of SQL: `run_number` chooses among them.
+"""SQL expressions of values that differ between the runs of one frame, chosen by `run_number`.
 
-A frame of one run needs no such column: each value is a literal then, and a plan of one run is what it would be if
-there were no others. Of many, a value is an element of an array, which Spark makes once a task: a join would
-cost more for each message.
+For a frame of one run, a value is a literal, so that the plan does not depend on this mechanism. For several runs, it
+is an element of a literal array, which Spark makes once for each task; a join would cost more for each message.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ RUN_NUMBER: Final = "run_number"
 
 
 def by_run(values: Sequence[str]) -> str:
-    """Return the value of a row's run.
+    """Return the SQL expression of the value of a row's run.
 
     Args:
-        values: of each run, in their order: literals of one type; at least one.
+        values: the value of each run, in the order of the runs: literals of one type; at least one.
     """
     return values[0] if len(set(values)) == 1 else f"array({', '.join(values)})[{RUN_NUMBER}]"
 
 
 def expression_by_run(expressions: Sequence[str]) -> str:
-    """Return the expression of a row's run, of which runs have few different ones.
+    """Return the SQL expression that a row's run has, if the runs have few different expressions.
 
     Args:
-        expressions: of each run, in their order; at least one.
+        expressions: the expression of each run, in the order of the runs; at least one.
     """
     places = {text: place for place, text in enumerate(dict.fromkeys(expressions))}
     if len(places) == 1:

@@ -1,9 +1,9 @@
-"""The counters and the histogram of waits in one: messages of one kind and latency bucket, by one pass over the log.
+"""Cells: numbers of messages by group, fate and latency bucket, from one scan of the log.
 
-`queues`, `delays`, `losses` and `intervals` are made from these few rows (`finishing/`). The fate of a message
-and its bucket are part of the key, so that no sum needs a condition of its own and one hash table is enough. Both are
-one number in that key: there are tens of thousands of cells, and a row of texts for each is more than a processor's
-cache holds beside another executor's.
+`queues`, `delays`, `losses` and `intervals` are computed from these few rows (`finishing/`). The fate of a message and
+its bucket are part of the key, so that no sum needs a condition of its own and one hash table is enough. Both are
+encoded as one number: there are tens of thousands of cells, and rows with texts would exceed a processor's cache if
+another executor shares it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _BUCKET_BITS: Final = 16
 
 
 def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *, exact: bool) -> DataFrame:
-    """Return one row a group, replication, fate and bucket: a table of `tables.CELLS`, with these keys.
+    """Return one row for each group, replication, fate and bucket, in the schema `tables.CELLS`.
 
     Args:
-        messages: of `tables.MESSAGES`.
+        messages: rows of `tables.MESSAGES`.
         observation: the observed part of the run.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
-        exact: the buckets only narrow down where a percentile is (`COARSE_BUCKET`); else they are the histogram's.
+        keys: the grouping columns; `replication` is always an additional one.
+        exact: use coarse buckets, which only locate a percentile (`COARSE_BUCKET`); else the histogram's buckets.
     """
     each = listed(*keys, "replication")
     delivered = f"{observation.left} and {DELIVERED}"
@@ -74,7 +74,7 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
 
 
 def _fate_number(observation: Observation) -> str:
-    """Return the place in `_FATES` of what became of a message, as a text of SQL; the most frequent comes first."""
+    """Return the SQL expression of the index in `_FATES` of a message's outcome, which tests frequent ones first."""
     held = f"outcome = '{Outcome.HELD}'"
     number = {fate: at for at, fate in enumerate(_FATES)}
     outcome = " ".join(f"when '{each}' then {number[each]}" for each in Outcome)

@@ -1,7 +1,8 @@
-"""The events at each client beside its messages: blocked or slow, losses of its link, moved messages.
+"""Connection events of each client: blocked or slow periods, losses of its link, and moved messages.
 
-A run at level `events` records it, in some of which the value is a total that is raised once, at the end. A durable
-queue has the number it moved to its dead message queue, by cause: these are not losses, and so in no counter of losses.
+Runs at level `events` record them; in some of these events the value is a total that is recorded once, at the end. A
+durable queue records the number of messages moved to its dead message queue, by cause; these are not losses, and no
+counter of losses includes them.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ TOTALS: Final = {
 
 
 def connections(events: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
-    """Return one row a client (or of all together) and replication: a table of `tables.CONNECTIONS`, with these keys.
+    """Return one row for each client (or for all together) and replication, in the schema `tables.CONNECTIONS`.
 
     Args:
-        events: of `tables.EVENTS`.
-        observation: what happened before is not counted.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
+        events: rows of `tables.EVENTS`.
+        observation: the observed part of the run; earlier events are not counted.
+        keys: the grouping columns; `replication` is always an additional one.
     """
     each = listed(*keys, "replication")
     slow, *gone = (EVENT_NAMES[event] for event in (Event.SLOW_SUBSCRIBER, Event.DISCONNECTED, Event.DISCONNECTED_SLOW))

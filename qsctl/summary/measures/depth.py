@@ -1,6 +1,6 @@
-"""Depth over time: what is in each queue at every window's end, a cumulative sum over the windows' ins and outs.
+"""The depth of each queue at every window's end, as a cumulative sum of the messages that entered and left.
 
-The sum runs in each group by itself. One running sum over the whole log would put all of it into one task.
+The sum runs in each group separately, since one running sum over the whole log would put all rows into one task.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from qsctl.summary.measures.observation import listed
 
 
 def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return one row a group, replication and window with any movement: a table of `tables.DEPTH`, with these keys.
+    """Return one row for each group, replication and window with any movement, in the schema `tables.DEPTH`.
 
     Args:
-        windows: of `throughput.windows`, with these keys.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
+        windows: result of `throughput.windows`, with these keys.
+        keys: the grouping columns; `replication` is always an additional one.
     """
     each = listed(*keys, "replication")
     return windows.sparkSession.sql(

@@ -1,8 +1,8 @@
-"""Times to done out of the log: acknowledged messages by bucket, and unfinished ones by the bucket of their age.
+"""Times to done from the log: acknowledged messages by bucket, and unfinished ones by the bucket of their age.
 
-Decides: which messages count. A message counts where the model acknowledges messages of its queue, according to the
+Decides which messages count. A message counts if the model acknowledges messages of its queue, according to the
 counters (`acknowledged_in`): as done if it was delivered in the observed part and acknowledged, as unfinished if it was
-delivered then and not acknowledged, or is still held. `finishing/done.py` makes percentiles of these few rows.
+delivered then and not acknowledged, or is still held. `finishing/done.py` computes percentiles from these few rows.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ _THERE = f"outcome in ('{Outcome.HELD.value}', '{Outcome.WAITING.value}')"
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedRows:
-    """The acknowledged messages, as a text of SQL; and whether one that was not acknowledged has another row later."""
+    """The SQL condition for rows of queues whose messages are acknowledged.
+
+    `comes_back` is, for each run, whether an unacknowledged message has another row later.
+    """
 
     where: str = "false"
     comes_back: tuple[bool, ...] = (False,)
-    """Of each run."""
+    """Value for each run."""
 
     @property
     def anywhere(self) -> bool:
-        """Return whether messages of any queue are."""
+        """Return whether any queue's messages are acknowledged."""
         return self.where != "false"
 
     @property
     def counts(self) -> str:
-        """The condition that a message is done or will be: of the lost ones none is."""
+        """The SQL condition that a message is done or will be, which excludes lost messages."""
         each = [f"({DELIVERED} and acknowledge_ns is not null)" if back else DELIVERED for back in self.comes_back]
         delivered = expression_by_run(each)
         return f"({self.where}) and ({_THERE} or {delivered})"
@@ -53,9 +56,9 @@ def acknowledged_in(marks: pa.Table, *, comes_back: Sequence[bool]) -> Acknowled
     """Return which messages of the runs of a frame are acknowledged.
 
     Args:
-        marks: of `recorded_run.marks_of`, with `run_number`.
-        comes_back: of each run, whether what was delivered and not acknowledged comes back as another row, as in an
-            integration engine.
+        marks: result of `recorded_run.marks_of`, with `run_number`.
+        comes_back: for each run, whether a message that was delivered and not acknowledged has another row later, as in
+            an integration engine.
     """
     own: dict[str, dict[int, set[int]]] = {}
     others: set[str] = set()
@@ -81,13 +84,13 @@ def acknowledged_in(marks: pa.Table, *, comes_back: Sequence[bool]) -> Acknowled
 def done_cells(
     messages: DataFrame, observation: Observation, keys: Sequence[str], acknowledged: AcknowledgedRows
 ) -> DataFrame:
-    """Return one row a group, replication, kind and bucket: a table of `tables.DONE_CELLS`, with these keys.
+    """Return one row for each group, replication, kind and bucket, in the schema `tables.DONE_CELLS`.
 
     Args:
-        messages: of `tables.MESSAGES`.
+        messages: rows of `tables.MESSAGES`.
         observation: the observed part of the run.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
-        acknowledged: of `acknowledged_in`.
+        keys: the grouping columns; `replication` is always an additional one.
+        acknowledged: result of `acknowledged_in`.
     """
     each = listed(*keys, "replication")
     return messages.sparkSession.sql(

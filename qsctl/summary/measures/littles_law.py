@@ -1,9 +1,10 @@
-"""Little's law as a check of the log: mean depth = messages entering a second × mean time in the queue.
+"""Little's law as a check of the log: mean depth = rate of entering messages × mean time in the queue.
 
 The left side is the time that messages spent in the queue inside the observation, the right side the rate of those that
-entered and the mean time of those that left. Over a run that starts and ends empty both are the same sum; what is in
-the queue at either end makes the difference. A message is in its queue from entering it, not from its arrival: one
-that waits at its endpoint is not. The law of the time to done is the same with what came and is not acknowledged.
+entered and the mean time of those that left. Over a run that starts and ends empty both are the same sum; messages in
+the queue at either end make the difference. A message is in its queue from the time it enters, not from its arrival: a
+message that waits at its endpoint is not. For the time to done, the law holds for the messages that arrived and are not
+acknowledged.
 
 Source: J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9 (1961).
 """
@@ -19,12 +20,12 @@ from qsctl.summary.measures.observation import Observation, listed
 
 
 def littles_law(moves: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
-    """Return one row a group that had any message: a table of `tables.LITTLES_LAW`, with these keys.
+    """Return one row for each group that had any message, in the schema `tables.LITTLES_LAW`.
 
     Args:
-        moves: of `moves.moves`, with these keys.
+        moves: result of `moves.moves`, with these keys.
         observation: the observed part of the run.
-        keys: the columns grouped by; several replications count as one long run.
+        keys: the grouping columns; several replications count as one long run.
     """
     each = listed(*keys, "replication")
     return moves.sparkSession.sql(

@@ -1,7 +1,8 @@
-"""Messages by when they arrived, entered their queue and left it: the one grouping that all tables over time come from.
+"""Movements: numbers of messages by the windows in which they arrived, entered their queue and left it.
 
-`windows`, `depth`, `littles_law` and `slow_subscribers` are made from these few rows. Most messages do all of it in one
-window, and few wait through half a second: there are some hundreds of rows a group, whatever the log's length.
+`windows`, `depth`, `littles_law` and `slow_subscribers` are computed from these few rows. Most messages arrive, enter
+and leave within one window, and few wait longer than half a second: a group has some hundreds of rows, whatever the
+length of the log.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ def moves(
     holding: Holding | HoldingByRun,
     acknowledged: AcknowledgedRows = NOTHING_ACKNOWLEDGED,
 ) -> DataFrame:
-    """Return one row a group, replication, outcome, windows and waited half seconds: a table of `tables.MOVES`.
+    """Return one row for each group, replication, outcome, windows and waited half seconds, in the schema
+    `tables.MOVES`.
 
     Args:
-        messages: of `tables.MESSAGES`.
+        messages: rows of `tables.MESSAGES`.
         observation: the observed part of the run.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
-        window_ns: the windows' length; they count from the start of the run.
-        holding: which queues hold messages until they are acknowledged.
-        acknowledged: which messages are acknowledged at all.
+        keys: the grouping columns; `replication` is always an additional one.
+        window_ns: length of a window; windows are counted from the start of the run.
+        holding: the queues that hold messages until they are acknowledged.
+        acknowledged: the messages that are acknowledged at all.
     """
     each = listed(*keys, "replication")
     warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
@@ -73,7 +75,7 @@ _NEVER_DONE: Final = "0L as counted_arrivals, 0L as counted_done, 0d as done_ns,
 
 
 def _until_done(observation: Observation) -> str:
-    """Return the columns of messages from their arrival to their acknowledgment, as texts of SQL."""
+    """Return the SQL columns of messages from their arrival to their acknowledgment."""
     warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
     return f"""count_if(is_acknowledged and enqueued_ns >= {warm_up_ns}) as counted_arrivals,
             count_if(is_acknowledged and done_at_ns >= {warm_up_ns}) as counted_done,

@@ -1,8 +1,9 @@
-"""The parts of a message that count, and when, as texts of SQL: the expressions that every measure is written in.
+"""The SQL expressions shared by all measures: which messages count, and when they enter and leave a queue.
 
-Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), the definitions of entering
-and leaving a queue, and the bucket of a wait. An event counts when it happened at or after the end of the warm-up. They
-are texts, not column objects, since each step of a column object is a round trip to Java of about a millisecond.
+Decides the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), the definitions of entering
+and leaving a queue, and the bucket of a wait. An event counts when it happened at or after the end of the warm-up.
+Expressions are texts, not column objects, since each step of a column object is a round trip to Java of about a
+millisecond.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ FINE_BUCKET: Final = f"int(shiftleft({_SHIFT}, {BUCKETS_PER_OCTAVE_BITS}) + shif
 
 
 def coarse_start_ns(bucket: int) -> Nanoseconds:
-    """Return the shortest wait in a coarse bucket, or in the next that has any, by bisection: roots are rounded."""
+    """Return the shortest wait in a coarse bucket, or in the next non-empty bucket, by bisection, since roots are
+    rounded.
+    """
     low, high = 0, 1 << 63
     while low < high:
         middle = (low + high) // 2
@@ -73,7 +76,7 @@ def coarse_start_ns(bucket: int) -> Nanoseconds:
 class Observation:
     """The observed part of each run of a frame: from `warm_up_ns` (included) to `horizon_ns` (excluded).
 
-    Of several runs both are tuples, in the order of the column `run_number`.
+    For several runs both are tuples, in the order of the column `run_number`.
     """
 
     warm_up_ns: Nanoseconds | tuple[Nanoseconds, ...]
@@ -91,52 +94,54 @@ class Observation:
 
     @property
     def warm_up(self) -> str:
-        """The end of the warm-up of a row's run, as a text of SQL."""
+        """The end of the warm-up of a row's run, as an SQL expression."""
         return by_run([f"{each}L" for each in self.warm_ups_ns])
 
     @property
     def horizon(self) -> str:
-        """The end of a row's run, as a text of SQL."""
+        """The end of a row's run, as an SQL expression."""
         return by_run([f"{each}L" for each in self.horizons_ns])
 
     @property
     def observed(self) -> str:
-        """The length of the observation of a row's run, as a text of SQL."""
+        """The length of the observation of a row's run, as an SQL expression."""
         return by_run([f"{end - begin}d" for begin, end in zip(self.warm_ups_ns, self.horizons_ns, strict=True)])
 
     @property
     def has_warm_up(self) -> bool:
-        """Return whether any run has."""
+        """Return whether any run has a warm-up."""
         return any(self.warm_ups_ns)
 
     @property
     def left(self) -> str:
-        """The condition that a message's wait ended in the observed part."""
+        """The SQL condition that a message's wait ended in the observed part."""
         # Without a warm-up only one column is read for it.
         return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if self.has_warm_up else "")
 
     def counts(self, instant: str) -> str:
-        """Return the condition that an instant belongs to the observed part."""
+        """Return the SQL condition that an instant belongs to the observed part."""
         return f"{instant} >= {self.warm_up}" if self.has_warm_up else f"{instant} is not null"
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """The messages that a queue holds beyond their sending, until they are acknowledged.
+    """The queues that hold messages after sending, until they are acknowledged.
 
     The log's `wait_ns` ends, for every message, when it is sent. G-1 holds a guaranteed message for longer (the
-    vendor's tuning guide, `scenario.GuaranteedOverflow.HOLD`), a shared reader queue every sample: a message of such a
-    queue leaves it with its acknowledgment, and one that was sent and not acknowledged is still held.
+    vendor's tuning guide, `scenario.GuaranteedOverflow.HOLD`), and a shared reader queue holds every sample: a message
+    leaves such a queue with its acknowledgment, and one that was sent and not acknowledged is still held.
     """
 
     clients: frozenset[int] = frozenset()
     """Numbers of the clients whose G-1 holds messages."""
     everywhere: bool = False
-    """Every queue does: those of a shared reader queue's service."""
+    """Whether every queue holds messages, as in a service with shared reader queues."""
 
     @property
     def gone_ns(self) -> str:
-        """Return when the message left its queue, as a text of SQL; null while the queue has it, or never had it."""
+        """Return the SQL expression of the instant at which a message left its queue; null if it is still in it or
+        never was.
+        """
         held = (
             f"case outcome when '{Outcome.HELD}' then null "
             f"when '{Outcome.DELIVERED}' then enqueued_ns + coalesce(acknowledge_ns, wait_ns) else {LEFT_NS} end"
@@ -151,18 +156,18 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class HoldingByRun:
-    """The messages that queues hold beyond their sending, in each run of a frame."""
+    """The queues that hold messages until they are acknowledged, for each run of a frame."""
 
     runs: tuple[Holding, ...]
 
     @property
     def gone_ns(self) -> str:
-        """Return when the message left its queue, as a text of SQL, like that of `Holding`."""
+        """Return the SQL expression of the instant at which a message left its queue, as `Holding.gone_ns`."""
         return expression_by_run([each.gone_ns for each in self.runs])
 
 
 def exact_sum(column: str, name: str) -> str:
-    """Return the sum of a column of 64 bits as two sums that cannot overflow: `finishing.arrow.with_exact_sums`.
+    """Return two SQL sums of a 64-bit column that cannot overflow; `finishing.arrow.with_exact_sums` combines them.
 
     Spark's own check of each addition (`spark.sql.ansi.enabled`) was a third of the time of a short summary.
     """
@@ -173,12 +178,12 @@ def exact_sum(column: str, name: str) -> str:
 
 
 def listed_numbers(numbers: Collection[int]) -> str:
-    """Return numbers as SQL lists them."""
+    """Return numbers as a list in SQL."""
     return ", ".join(map(str, sorted(numbers)))
 
 
 def literal(text: str) -> str:
-    """Return a text as SQL writes it; without braces, between which a statement has the names of frames."""
+    """Return a text as an SQL literal without braces, since a statement has the names of frames between braces."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     parts = [_BRACES.get(part, f"'{part}'") for part in re.split(r"([{}])", escaped)]
     return parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
@@ -188,5 +193,5 @@ _BRACES: Final = {brace: f"char({ord(brace)})" for brace in "{}"}
 
 
 def listed(*columns: str) -> str:
-    """Return columns in a row, each once."""
+    """Return the names of columns as a list in SQL, without duplicates."""
     return ", ".join(dict.fromkeys(columns))

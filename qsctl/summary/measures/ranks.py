@@ -1,8 +1,9 @@
-"""Exact percentiles: the waits at given ranks, by a second pass over the log that looks at few buckets only.
+"""Exact percentiles: the waits at given ranks, by a second scan of the log that reads only few buckets.
 
-The cells show in which bucket a percentile's rank falls and how many messages lie in the buckets before. Of this pass
-only those buckets' messages are joined (the table of them is small and broadcast), counted by their wait and summed up
-in order, each bucket by itself. An exact `percentile` over the whole log was measured to be several times slower.
+The cells determine the bucket that contains a percentile's rank and the number of messages in the buckets before. The
+scan joins only the messages of those buckets (the table of buckets is small and broadcast), counts them by wait, and
+accumulates the counts in order in each bucket. An exact `percentile` over the whole log was measured to be several
+times slower.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ def waits_at_ranks(
     keys: Sequence[str],
     spans: Spans,
 ) -> DataFrame:
-    """Return the wait at each rank: a table of `tables.RANKED`.
+    """Return the wait at each rank, in the schema `tables.RANKED`.
 
     Args:
-        messages: of `tables.MESSAGES`.
-        places: of `tables.PLACES`, with these keys: which buckets of which groups are looked at, and the cells that
-            their messages count in. Several groups and replications may count in one cell.
-        ranks: of `tables.WANTED_RANKS`: ranks in each cell, from 1.
+        messages: rows of `tables.MESSAGES`.
+        places: rows of `tables.PLACES`, with these keys: the buckets of groups that are searched, and the cells in
+            which their messages are counted. Several groups and replications may share a cell.
+        ranks: rows of `tables.WANTED_RANKS`: the ranks in each cell, from 1.
         observation: the observed part of the run.
-        keys: the columns that identify a place, `replication` besides.
-        spans: the first and last bucket of ranges that hold all places' buckets; comparing leaves few rows to join.
+        keys: the columns that identify a place, in addition to `replication`.
+        spans: ranges of buckets, first and last, that include all places; a filter by them leaves few rows to join.
     """
     place = listed(*keys, "replication", "bucket")
     return messages.sparkSession.sql(
@@ -57,6 +58,6 @@ def waits_at_ranks(
 
 
 def _waits_in(spans: Spans) -> str:
-    """Return the condition that a wait is in one of the spans: comparing is several times cheaper than bucketing."""
+    """Return the SQL condition that a wait is in a span, which is several times cheaper than computing its bucket."""
     bounds = [(coarse_start_ns(first), coarse_start_ns(last + 1) - 1) for first, last in spans]
     return " or ".join(f"wait_ns between {start}L and {end}L" for start, end in bounds) or "false"

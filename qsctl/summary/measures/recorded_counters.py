@@ -1,4 +1,4 @@
-"""The simulator's own counters: what a run without a message log is summarized from."""
+"""The simulator's own counters, from which runs without a message log are summarized."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from qsctl.summary.run_summary import COUNTS
 def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the counters of each group and replication, with the sum of waits in two parts (`exact_sum`).
 
-    With that put together they are what `finishing.counters.counted` makes of a log.
+    With these combined, they equal the result of `finishing.counters.counted` for a log.
 
     Args:
-        counters: of `tables.COUNTERS`.
-        keys: the columns grouped by.
+        counters: rows of `tables.COUNTERS`.
+        keys: the grouping columns.
     """
     sums = ", ".join(exact_sum(name, name) if name == "wait_sum_ns" else f"sum({name}) as {name}" for name in COUNTS)
     each = listed(*keys, "replication")
@@ -31,11 +31,11 @@ def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def histogram(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return delivered messages by these keys and latency bucket out of the sparse histograms: they merge exactly.
+    """Return delivered messages by these keys and latency bucket from the sparse histograms, which merge exactly.
 
     Args:
-        counters: of `tables.COUNTERS`.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
+        counters: rows of `tables.COUNTERS`.
+        keys: the grouping columns; `replication` is always an additional one.
     """
     each = listed(*keys, "replication")
     return counters.sparkSession.sql(

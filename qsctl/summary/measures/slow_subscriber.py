@@ -1,8 +1,8 @@
 """Slow subscribers: the fraction of the last minute's seconds in which a client had data to send and could not.
 
-Our reading of the log: a half second counts as blocked when one message waited in the client's queues all through it,
-and a second when one of its halves is. The broker's own figure looks at the connection's window and adds a penalty for
-retransmissions: a run at level `events` records it, and then it is the one that is shown.
+Our reading of the log: a half second counts as blocked if a message waited in the client's queues throughout it, and a
+second if one of its halves does. The broker's own figure is based on the connection's window and adds a penalty for
+retransmissions; a run at level `events` records it, and it then replaces this one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ MINUTE_SECONDS: Final = 60
 
 
 def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
-    """Return one row a client (or other group) and replication: a table of `tables.SLOW_SUBSCRIBERS`, with these keys.
+    """Return one row for each client (or other group) and replication, in the schema `tables.SLOW_SUBSCRIBERS`.
 
     Args:
-        moves: of `moves.moves`, with these keys at least; a message that never entered its queue names its client.
-        observation: the percentages are of the last minute before its end, or of all of it when it is shorter.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
+        moves: result of `moves.moves`, with at least these keys; messages that never entered a queue contribute
+            clients.
+        observation: the percentages are of the last minute before its end, or of all of it if it is shorter.
+        keys: the grouping columns; `replication` is always an additional one.
     """
     each = listed(*keys, "replication")
     firsts = [-(-each // SECOND_NS) for each in observation.warm_ups_ns]
@@ -78,16 +79,17 @@ def with_recorded_percentages(
     keys: Sequence[str] = ("client_id",),
     has_recorded: str = "true",
 ) -> DataFrame:
-    """Return the clients with the simulator's own percentages; one that it did not record was never slow.
+    """Return the clients with the percentages that the simulator recorded; a client without a record was never slow.
 
-    The largest is of those recorded: where the threshold was passed, and at the end.
+    The largest percentage is that of the recorded ones, which are recorded when the threshold is passed, and at the
+    end.
 
     Args:
-        slow: of `slow_subscribers`, with `client_id` among its keys; its blocked seconds stay.
-        events: of `tables.EVENTS`.
+        slow: result of `slow_subscribers`, with `client_id` among its keys; its blocked seconds are kept.
+        events: rows of `tables.EVENTS`.
         observation: the observed part of the run.
-        keys: the columns that identify a client; `replication` besides.
-        has_recorded: the condition, as a text of SQL, that a client's run records percentages; of others they stay.
+        keys: the columns that identify a client, in addition to `replication`.
+        has_recorded: SQL condition that a client's run records percentages; other runs keep the computed ones.
     """
     each = listed(*keys, "replication")
     last, passed = (EVENT_NAMES[event] for event in (Event.SLOW_PERCENT, Event.SLOW_SUBSCRIBER))

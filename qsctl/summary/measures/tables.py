@@ -1,7 +1,7 @@
-"""The tables of the pipeline, each with its declared schema: what is read, and what every measure returns.
+"""The schemas of the pipeline's tables: the tables that are read, and the results of the measures.
 
-The key columns of a result are always the same five. A column that the user did not group by is null, so that a
-result has one schema whatever `--by` is. Counts are messages, times nanoseconds, depths work units.
+The key columns of a result are always the same five. A column that the user did not group by is null, so that a result
+has the same schema for any `--by`. Counts are messages, times nanoseconds, depths work units.
 """
 
 from __future__ import annotations
@@ -430,12 +430,12 @@ SCHEMAS: Final[dict[str, StructType]] = {
 def key_columns(by: Sequence[str], *, several: bool = False) -> list[str]:
     """Return the columns of the log for the words of `--by`, in the order of the result.
 
-    Of one run it is grouped by only where nothing but the replications would be left, since a constant lengthens every
-    key. Runs and clients have numbers until a result is `shaped`.
+    With one run, `run` is omitted from the keys unless only replications would be left, since a constant lengthens
+    every key. Runs and clients are numbers until `shaped` replaces them by names.
 
     Args:
-        by: the words.
-        several: the frame has several runs, which no group mixes.
+        by: the words of `--by`.
+        several: whether the frame has several runs, which are never grouped together.
     """
     columns = [column for word, (column, _) in KEYS.items() if word in by and word != "run"]
     names = ["client_id" if name == "client" else name for name in columns]
@@ -444,15 +444,15 @@ def key_columns(by: Sequence[str], *, several: bool = False) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that the tables of some runs have for what is a number in frames.
+    """The names of runs and clients, for the numbers that frames have.
 
-    `clients` has `run_number`, `client_id` and `client`; a client that it does not name keeps its number.
+    `clients` has `run_number`, `client_id` and `client`; a client that it lacks keeps its number.
     """
 
     runs: tuple[str, ...]
     clients: pa.Table
     started_ns: tuple[int | None, ...]
-    """Unix nanoseconds of each run's instant 0; None: of a simulation, whose time is virtual."""
+    """Unix nanoseconds of each run's instant 0; None for a simulation, whose time is virtual."""
 
 
 _TIMES_OF: Final = {"window_start_time": "window_start_ns", "at_time": "at_ns", "from_time": "from_ns"}
@@ -463,10 +463,10 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: Names)
     """Return the frame with exactly the table's columns, order and types; absent key columns become null.
 
     Args:
-        frame: the result of a measure.
-        table: its declared schema.
-        by: the words grouped by; the other key columns are null.
-        names: of runs and clients.
+        frame: result of a measure.
+        table: the declared schema.
+        by: the words of `--by`; the other key columns are null.
+        names: the names of runs and clients.
     """
     present = set(frame.columns)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
@@ -500,13 +500,13 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: Names)
 
 
 def time_of_day(instant: str, started_ns: Sequence[int | None]) -> str:
-    """Return the expression of an instant's time of day, null of a simulation.
+    """Return the SQL expression of the timestamp of an instant, null for a simulation.
 
-    It is made of whole numbers: Unix times are too large for fractions.
+    It uses integer arithmetic, since Unix times are too large for floating-point numbers.
 
     Args:
-        instant: the expression of nanoseconds since the run began.
-        started_ns: of each run of the frame, the Unix nanoseconds of its instant 0; None: it has none.
+        instant: SQL expression of nanoseconds since the beginning of the run.
+        started_ns: for each run of the frame, the Unix nanoseconds of its instant 0; None: it has none.
     """
     if not any(each is not None for each in started_ns):
         return "cast(null as timestamp)"
@@ -523,13 +523,13 @@ _ARROW: Final[dict[DataType, pa.DataType]] = {
 
 
 def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Names) -> pa.Table:
-    """Return a table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
+    """Return a table that was computed on the driver, in its declared schema, as `shaped` does for a frame.
 
     Args:
-        table: of `finishing`.
-        shape: its declared schema.
-        by: the words grouped by; the other key columns are null.
-        names: of runs and clients.
+        table: result of a module of `finishing`.
+        shape: the declared schema.
+        by: the words of `--by`; the other key columns are null.
+        names: the names of runs and clients.
     """
     present = set(table.column_names)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
@@ -556,5 +556,5 @@ def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Names
 
 
 def _run_and_client(runs: pa.ChunkedArray, clients: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return one number for a run and a client of it; a client's number may be negative."""
+    """Return a number that identifies a run and a client; client numbers may be negative."""
     return pc.add(pc.shift_left(runs.cast(pa.int64()), 32), clients.cast(pa.int64()))

@@ -1,4 +1,4 @@
-"""Throughput and discards in windows of time: what arrived, entered and left in each."""
+"""Throughput and discards in windows of time: the messages that arrived, entered and left in each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from qsctl.summary.measures.observation import listed
 
 
 def windows(moves: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) -> DataFrame:
-    """Return one row a group, replication and window with any movement: a table of `tables.WINDOWS`, with these keys.
+    """Return one row for each group, replication and window with any movement, in the schema `tables.WINDOWS`.
 
     Args:
-        moves: of `moves.moves`, with these keys and windows of this length.
-        keys: the columns grouped by; `replication` is always one of the groups besides.
-        window_ns: the windows' length; they count from the start of the run.
+        moves: result of `moves.moves`, with these keys and windows of this length.
+        keys: the grouping columns; `replication` is always an additional one.
+        window_ns: length of a window; windows are counted from the start of the run.
     """
     each = listed(*keys, "replication")
 

@@ -1,5 +1,5 @@
-"""Spark itself: its Java, its session, its executors, and each of its errors as one message with a remedy.
+"""Spark's Java, session and executors, and the conversion of its errors to single messages with a remedy.
 
-Input: options, environment and defaults. Output: one quiet session a process, or the one that a platform has already.
+Input: options, environment and defaults. Output: one quiet session for each process, or the existing one of a platform.
 Read `session.py` first.
 """

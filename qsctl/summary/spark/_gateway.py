@@ -1,11 +1,10 @@
-"""Start the Java machine that PySpark talks to, by PySpark's own launcher.
+"""The start of the Java virtual machine to which PySpark connects, by PySpark's own launcher.
 
-Decides: what the Java machine may print (nothing: it goes to a file, whose last lines are shown when it fails to
-start), its options, which of Spark's jars it sees, and how it ends. Spark's script asks for the module
-jdk.incubator.vector, which Spark can do without and a runtime made small does not have: such a one is started by a
-script that leaves the request out.
+Decides where Java's output goes (a file, whose last lines are shown when it fails to start), its options, which of
+Spark's jars it loads, and how it ends. Spark's script requires the module jdk.incubator.vector, which Spark does not
+need and reduced runtimes lack; these are started by a script that removes the requirement.
 
-A gateway of our own, with one Java start instead of two, saved no time that could be measured (session ready
+An own gateway, with one start of Java instead of two, saved no measurable time (session ready
 after a median of 10.1 s, with Spark's script 7.5 s, on two busy processors), so there is none. Nor is there an archive
 of Spark's classes: the first run took 72 s instead of 45 s to write it, and later ones 15 s instead of 21 s.
 """
@@ -70,20 +69,21 @@ s to register functions of SQL that no measure has.
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running Java machine: PySpark's connection to it."""
+    """A running Java virtual machine with PySpark's connection to it."""
 
     connection: Any
-    """A py4j gateway."""
+    """The py4j gateway."""
     process: subprocess.Popen[bytes]
-    """Java."""
+    """The process of Java."""
     end: Release
-    """Kills it, where it runs."""
+    """Kills the process if it runs."""
     is_plain: bool = False
-    """Nothing is lost when it is killed: all that it writes is in the private folder, and no option of the user's does
-    anything at its end. Where the user gave Spark settings, its session must have stopped before."""
+    """Whether Java may be killed without a loss: all its files are in the private folder, and no option of the user
+    acts at its end. If the user gave Spark settings, its session must be stopped first.
+    """
 
     def close(self) -> None:
-        """End the Java machine; it ends by itself too when this process does, for its input closes."""
+        """End the Java virtual machine, which also ends by itself at the end of this process, when its input closes."""
         self.connection.shutdown()
         if self.is_plain:
             self.end()  # its own end takes half a second, in which it removes what the caller removes anyway
@@ -97,12 +97,12 @@ class Gateway:
 
 
 def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> str:
-    """Return the value of `spark.driver.extraJavaOptions`: ours, then the user's, which win.
+    """Return the value of `spark.driver.extraJavaOptions`: qsctl's options, then the user's, which take precedence.
 
     Args:
         settings: Spark's settings.
-        folder: the private folder, with the log4j file that keeps Java quiet; temporary files go there too.
-        brief: there is little to do: use only the quick compiler, as where all tasks run elsewhere.
+        folder: the private folder, for the log4j file and temporary files.
+        brief: use only the quick compiler, for little work or if all tasks run elsewhere.
     """
     ours = ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseParallelGC", "-XX:-UsePerfData", "-Duser.timezone=UTC"]
     ours.append(f"-Djava.io.tmpdir={folder}")
@@ -143,11 +143,11 @@ def java_home(java: JavaRuntime, folder: Path) -> Path:
 
 
 def brief_home(spark_home: Path, folder: Path) -> Path:
-    """Return a folder that is like Spark's, of links, without `UNUSED_JARS`.
+    """Make a copy of Spark's folder that consists of links and omits `UNUSED_JARS`; return its path.
 
     Args:
-        spark_home: the folder that holds Spark's `bin` and `jars`.
-        folder: where it is made.
+        spark_home: the folder with Spark's `bin` and `jars`.
+        folder: the parent of the copy.
     """
     made = folder / "spark"
     (made / "jars").mkdir(parents=True)
@@ -173,14 +173,14 @@ def start_gateway(
 
     Args:
         java: the runtime to start.
-        spark_home: the folder that holds Spark's `bin` and `jars`.
+        spark_home: the folder with Spark's `bin` and `jars`.
         settings: Spark's settings.
         folder: a private folder for the log and the log4j file; the caller removes it.
-        environment: variables that the Java machine sees besides this process's own.
-        brief: there is little to do: compile quickly instead of well, and leave out what no summary needs.
+        environment: environment variables for Java, in addition to those of this process.
+        brief: for little work: use the quick compiler, and omit jars that no summary needs.
 
     Raises:
-        Unavailable: Java ended before it listened; its last words are in the message.
+        Unavailable: Java ended before it accepted a connection; the message has its last output.
     """
     (folder / LOG4J_FILE).write_text(QUIET_LOG4J, encoding="utf-8")
     log = folder / "java.log"
@@ -216,10 +216,11 @@ def start_gateway(
 def _launch(
     home: Path, conf: Mapping[str, str], output: IO[bytes], environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start Spark's script, in a session of its own: Ctrl-C is for the Python side, which then closes Java in order.
+    """Start Spark's script in a session of its own, so that Ctrl-C reaches Python alone, which then closes Java in
+    order.
 
-    PySpark starts it too, but lets go of it where an interrupt comes while Java starts: it removes the folder in which
-    Java is to write its port, Java's main thread ends by that, and its others live for ever.
+    PySpark's own start leaks the process if an interrupt arrives while Java starts: it removes the folder into which
+    Java is to write its port, which ends Java's main thread, while its other threads run forever.
     """
     options = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     return subprocess.Popen(
@@ -233,10 +234,10 @@ def _launch(
 
 
 def _connection(process: subprocess.Popen[bytes], place: Path) -> tuple[int, str]:
-    """Wait until Java has written where it listens; return its port and its secret.
+    """Wait until Java has written its port and its secret, and return them.
 
     Raises:
-        EOFError: it has ended.
+        EOFError: Java has ended.
     """
     while not place.is_file():  # it is written under another name before
         if process.poll() is not None:
@@ -248,14 +249,14 @@ def _connection(process: subprocess.Popen[bytes], place: Path) -> tuple[int, str
 
 
 def _is_plain(settings: Mapping[str, str]) -> bool:
-    """Return whether Java works here alone, with no option of the user's."""
+    """Return whether Java runs locally and without options of the user."""
     is_given = _JAVA_OPTIONS in settings or any(os.environ.get(name) for name in _OPTION_VARIABLES)
     return computes_here(settings["spark.master"]) and not is_given
 
 
 @contextmanager
 def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process's environment for the length of the block."""
+    """Set variables of this process's environment during the block."""
     former = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -269,7 +270,7 @@ def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def last_words(log: Path) -> str:
-    """Return the last lines of a Java log that are not a stack trace, joined; empty when there are none."""
+    """Return the last lines of a Java log that are not part of a stack trace, joined; empty if it has none."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

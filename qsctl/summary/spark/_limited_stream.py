@@ -1,6 +1,7 @@
-"""The stream of a recording with a limit to each trigger, and with the trigger `availableNow`: from PySpark 4.2 on.
+"""The stream of a recording with a limit for each trigger, and support of the trigger `availableNow`; for PySpark 4.2
+and later.
 
-Earlier versions lack what is imported here; they read all new parts at each trigger (`RecordingStream`).
+Earlier versions lack the imported classes; they read all new parts at each trigger (`RecordingStream`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from qsctl.summary.spark._shown_remedies import remedies_shown
 
 
 class LimitedStream(RecordingStream, SupportsTriggerAvailableNow):
-    """The parts of one table of a recording, some at each trigger.
+    """The parts of one table of a recording, of which a trigger reads a limited number.
 
     Args:
-        folder: as `RecordingStream` has it.
-        table: also.
-        columns: also.
-        parts_at_once: the most parts that a trigger reads; None: all that are new.
+        folder: as for `RecordingStream`.
+        table: as for `RecordingStream`.
+        columns: as for `RecordingStream`.
+        parts_at_once: largest number of parts that a trigger reads; None: all new ones.
     """
 
     def __init__(self, folder: Location, table: str, columns: Sequence[str], parts_at_once: int | None) -> None:
@@ -31,20 +32,20 @@ class LimitedStream(RecordingStream, SupportsTriggerAvailableNow):
         """With the trigger `availableNow`: the parts that there were when the query began."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the option gives."""
+        """Return the limit of the option `maxPartsPerTrigger`."""
         return ReadAllAvailable() if self._parts_at_once is None else ReadMaxFiles(self._parts_at_once)
 
     @remedies_shown()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the parts that there are: the query ends after them."""
+        """Note the current last part, after which the query ends."""
         self._until = len(self._listed().parts)
 
     @remedies_shown()
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
-        """Return the offset until which the next trigger reads.
+        """Return the offset up to which the next trigger reads.
 
         Raises:
-            InvalidInput: the folder holds another recording than the query has begun with, or an older copy.
+            InvalidInput: the folder holds another recording than at the query's begin, or an older copy.
         """
         listed = self._listed()
         first = listed.checked(start)
@@ -55,5 +56,5 @@ class LimitedStream(RecordingStream, SupportsTriggerAvailableNow):
 
     @remedies_shown()
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """Return the offset after all parts, for the query's progress."""
+        """Return the offset after all parts, for the report of the query's progress."""
         return self._listed().offset()

@@ -1,4 +1,4 @@
-"""The master of Spark, and whether it answers: every wrong or silent one is refused before Spark waits for it.
+"""Checks of a Spark master, so that an invalid or unreachable one is refused before Spark waits for it.
 
 Spark itself tries a silent standalone master for a minute and a half and a silent Connect server for ten, and a cluster
 without a configuration ends in a stack trace.
@@ -45,15 +45,15 @@ _HTTP_REQUEST: Final = b"GET /version HTTP/1.0\r\n\r\n"
 
 
 def check_master(master: str, environment: Mapping[str, str] | None = None) -> None:
-    """Refuse an invalid master, and probe the address of one that has an address.
+    """Check the syntax of a master, and probe its address if it has one.
 
     Args:
-        master: as in `--master`.
-        environment: read for the configuration of YARN; the process's own when not given.
+        master: the value of `--master`.
+        environment: has the configuration of YARN; None: the variables of this process.
 
     Raises:
         UsageError: it is not a master, or YARN has no configuration.
-        NoAnswer: no process listens at its address, or it is silent.
+        NoAnswer: no process listens at its address, or it does not answer.
         Unavailable: Spark Connect's packages are not installed.
     """
     environment = os.environ if environment is None else environment
@@ -77,22 +77,22 @@ def is_remote(master: str) -> bool:
 
 
 def is_local(master: str) -> bool:
-    """Return whether everything runs on this machine."""
+    """Return whether the master runs tasks on this machine alone."""
     return master.startswith("local")
 
 
 def computes_here(master: str) -> bool:
-    """Return whether tasks run in the Java machine of the driver, and not in executors of their own."""
+    """Return whether tasks run in the Java virtual machine of the driver, instead of executors."""
     return is_local(master) and not master.startswith("local-cluster")
 
 
 def is_loopback(master: str) -> bool:
-    """Return whether a standalone master is on this machine."""
+    """Return whether a standalone master has an address of this machine."""
     return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK
 
 
 def cores_of(master: str) -> int:
-    """Return how many tasks a local master runs at once."""
+    """Return the number of tasks that a local master runs at once."""
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
     cores = decimal_from_text(inside, _CORES_MAX)
     if cores is not None:
@@ -145,7 +145,9 @@ def _check_yarn(environment: Mapping[str, str]) -> None:
 
 
 def _resource_manager(file: Path) -> str | None:
-    """Return the address in a `yarn-site.xml`; None if it has none, empty if it is a variable or one of several."""
+    """Return the address in a `yarn-site.xml`; None if it has none, empty if it contains a variable or is one of
+    several.
+    """
     from lxml import etree
 
     try:
@@ -172,7 +174,7 @@ def _host_and_port(master: str, place: str, default: int | None) -> tuple[str, i
 
 
 def _probe(master: str, places: list[tuple[str, int]], request: bytes) -> None:
-    """Check that one of the places accepts a connection and, where a request is sent, answers it or hangs up."""
+    """Check that one of the addresses accepts a connection and answers the request, if there is one, or closes it."""
     silent = False
     for place in places:
         try:

@@ -1,16 +1,17 @@
-"""`spark.readStream.format("qsctl").load(recording)`: the rows of a recording that goes on, part by part.
+"""`spark.readStream.format("qsctl").load(recording)`: the rows of a recording in progress, part by part.
 
-In: a recording's folder, which its recorder adds closed parts to. Out: the rows of one table, with its run's facts that
-do not change, and a time of day beside each instant.
+In: a recording's folder, to which its recorder adds closed parts. Out: the rows of one table, with constant facts of
+the run, and a timestamp for each instant.
 
 An offset is the number of parts that `run.json` lists of the table, with the recording's identifier and a checksum over
 the names and checksums of these parts. A part is listed once it is closed and is never changed, so the rows between two
-offsets are the same however often they are read: with a checkpoint each reaches a sink that takes a batch once exactly
-once. What is not listed, a part in hand or one that a killed recorder left, is not read, as in a summary. The offset
-contains no path: a recording that was moved goes on, and one that was begun anew under the same name is refused.
+offsets are the same however often they are read: with a checkpoint and an idempotent sink, each row is delivered
+exactly once. Parts that are not listed, such as an open part or one that a killed recorder left, are not read, as in a
+summary. The offset contains no path: a stream continues after its recording was moved, and refuses a new recording
+under the same name.
 
-Tasks read Parquet by pyarrow, for Spark gives a source in Python neither the columns that a query needs nor its filters
-of a stream: the option `columns`, or a schema with some of the columns, leaves out the others.
+Tasks read Parquet by pyarrow. Spark passes neither the needed columns nor the filters of a streaming query to a Python
+source; the option `columns`, or a schema with some of the columns, omits the others.
 """
 
 from __future__ import annotations
@@ -63,15 +64,15 @@ _REPLICATION: Final = 0
 def stream_schema(table: str, columns: str = "") -> StructType:
     """Return the schema of a table's stream.
 
-    It has the columns of the table (`qsctl help reference-event-log`), `replication`, `started_at`, the time of day of
-    instant 0, and for each instant a time of day, to the microsecond: `enqueued_time` beside `enqueued_ns`.
+    It has the columns of the table (`qsctl help reference-event-log`), `replication`, `started_at`, the timestamp of
+    instant 0, and for each instant a timestamp to the microsecond, such as `enqueued_time` for `enqueued_ns`.
 
     Args:
-        table: of the recording.
+        table: name of a table of the recording.
         columns: names separated by commas, in the order of the result; empty: all.
 
     Raises:
-        UsageError: there is no such table or column.
+        UsageError: the table or a column does not exist.
     """
     if table not in STREAMED:
         reason = ": they are written anew with each part" if table == "counters" else ""
@@ -97,10 +98,10 @@ def stream_schema(table: str, columns: str = "") -> StructType:
 
 
 def check_columns(table: str, schema: StructType) -> None:
-    """Check the columns of a program's own schema.
+    """Validate the columns of a schema given by a program.
 
     Raises:
-        UsageError: the table lacks one, or has it with another type.
+        UsageError: the table lacks a column, or has it with another type.
     """
     known = {field.name: field.dataType for field in stream_schema(table).fields}
     for field in schema.fields:
@@ -125,14 +126,14 @@ def _spark_type(kind: pa.DataType) -> DataType:
 
 
 def _times(table: str) -> dict[str, str]:
-    """Return the columns of times of day, each with that of its instant."""
+    """Return the names of the timestamp columns, each with the name of its instant's column."""
     instants = [field.name for field in LOG_TABLES[table] if time_of(field) is TimeKind.INSTANT]
     return {f"{name.removesuffix('_ns')}_time": name for name in instants}
 
 
 @dataclasses.dataclass(frozen=True)
 class PartSlice:
-    """Some of the row groups of one part: those whose number leaves `place` when divided by `slices`."""
+    """A slice of one part: the row groups whose number leaves the remainder `place` when divided by `slices`."""
 
     path: Location
     info: FileInfo
@@ -143,23 +144,23 @@ class PartSlice:
 
 @dataclasses.dataclass(frozen=True)
 class SlicesOfTask(InputPartition):
-    """The slices that one task reads: one of a large part, or some small parts."""
+    """The slices that one task reads: one slice of a large part, or several small parts."""
 
     slices: Sequence[PartSlice]
 
 
 class RecordingStream(DataSourceStreamReader):
-    """The parts of one table of a recording. Each trigger reads all that are new; see `limited_stream.py` for fewer.
+    """A stream of the parts of one table of a recording, of which each trigger reads all new ones.
 
     Args:
-        folder: the recording's, absolute or a URI, as every executor sees it.
+        folder: the recording's folder, an absolute path or a URI that every executor can access.
         table: one of `STREAMED`.
         columns: names of the columns of the rows, in their order.
 
     Raises:
-        NotFound: there is no run folder.
+        NotFound: the folder is not a run folder.
         Damaged: its `run.json` was changed.
-        InvalidInput: it is not a recording, or one whose level lacks the table.
+        InvalidInput: it is not a recording, or its level lacks the table.
     """
 
     def __init__(self, folder: Location, table: str, columns: Sequence[str]) -> None:
@@ -175,22 +176,22 @@ class RecordingStream(DataSourceStreamReader):
 
     @remedies_shown()
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
-        """Return the offset after the last part that is listed now; Spark before 4.2 calls it like this."""
+        """Return the offset after the last listed part; Spark before 4.2 calls the method without arguments."""
         return self._listed().offset()
 
     @remedies_shown()
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Return the tasks that read the parts from one offset to another.
+        """Return the tasks that read the parts between two offsets.
 
         Raises:
-            InvalidInput: the folder holds another recording than the offsets are of, or an older copy.
+            InvalidInput: the folder holds another recording than the offsets refer to, or an older copy.
         """
         listed = self._listed()
         first, last = listed.checked(start), listed.checked(end)
         return tasks_of(listed, first, last)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a task.
+        """Yield the rows of a task.
 
         Raises:
             Damaged: the part is missing here, cannot be read, or was changed.
@@ -201,7 +202,7 @@ class RecordingStream(DataSourceStreamReader):
                 yield from slice_rows(each, self._table, self._columns)
 
     def _listed(self) -> ListedParts:
-        """Return what the recording's `run.json` lists now."""
+        """Read the parts that the recording's `run.json` lists now."""
         return listed_parts_of(self._folder, self._table)
 
 
@@ -215,15 +216,15 @@ class ListedParts:
     parts: Sequence[tuple[str, FileInfo]]
 
     def offset(self, count: int | None = None) -> Offset:
-        """Return the offset after the first parts, by default after all."""
+        """Return the offset after the first `count` parts, or after all."""
         count = len(self.parts) if count is None else count
         return {"recording": self.recording, "parts": count, "checksum": fingerprint_of(dict(self.parts[:count]))}
 
     def checked(self, offset: Mapping[str, Any]) -> int:
-        """Return the number of parts of an offset of this very recording.
+        """Return the number of parts of an offset, after a check that it refers to this recording.
 
         Raises:
-            InvalidInput: the offset is of another one, or of parts that are not these.
+            InvalidInput: the offset refers to another recording, or to other parts.
         """
         count = offset.get("parts")
         anew = "Read it with a new checkpoint location, or give the query the recording that it began with."
@@ -249,12 +250,12 @@ class ListedParts:
 
 
 def listed_parts_of(folder: Location, table: str) -> ListedParts:
-    """Return the closed parts of a table of a recording as its `run.json` lists them now.
+    """Read the closed parts of a table of a recording that its `run.json` lists now.
 
     Raises:
-        NotFound: there is no run folder.
+        NotFound: the folder is not a run folder.
         Damaged: its `run.json` was changed.
-        InvalidInput: it is not a recording, or one whose level lacks the table.
+        InvalidInput: it is not a recording, or its level lacks the table.
     """
     info = read_run_info(folder)
     recording = _recording_of(folder, info)
@@ -278,7 +279,7 @@ def _recording_of(folder: Location, info: RunInfo) -> Recording:
 
 
 def tasks_of(listed: ListedParts, first: int, last: int) -> list[SlicesOfTask]:
-    """Return the tasks that read some parts, from one place in their order to another."""
+    """Return the tasks that read the parts from index `first` to index `last`."""
     tasks: list[SlicesOfTask] = []
     together: list[PartSlice] = []
     rows = 0
@@ -297,7 +298,7 @@ def tasks_of(listed: ListedParts, first: int, last: int) -> list[SlicesOfTask]:
 
 
 def slice_rows(part: PartSlice, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Return the rows of some row groups of a part, each page compared with its checksum.
+    """Yield the rows of some row groups of a part, with the checksum of each page verified.
 
     Raises:
         Damaged: the part is missing here, cannot be read, or was changed.
@@ -320,14 +321,14 @@ def slice_rows(part: PartSlice, table: str, columns: Sequence[str]) -> Iterator[
 
 
 def _stored_columns(table: str, columns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns of a file that rows are made of; at least one, which counts them."""
+    """Return the columns of a file from which rows are made; at least one, to count the rows."""
     times = _times(table)
     wanted = {times.get(name, name) for name in columns}
     return [name for name in names if name in wanted] or [*names[:1]]
 
 
 def _row_batch(batch: pa.RecordBatch, started_at_ns: Nanoseconds, table: str, columns: Sequence[str]) -> pa.RecordBatch:
-    """Return rows with these columns, of the types that Spark reads."""
+    """Return rows with these columns, in the types that Spark reads."""
     import pyarrow.compute as pc
 
     count = batch.num_rows

@@ -1,12 +1,12 @@
-"""A session beside one that another program has in this process: a notebook of a platform, or `spark-submit`.
+"""A session on the Spark context that another program has in this process, such as a notebook or `spark-submit`.
 
-Spark has one Java machine and one context a process. Where there is one already, a new session on it is used, so that
-what the measures rely on is set there and nowhere else. Its owner ends it. A program of `spark-submit` runs below a
-Java machine from its first line on: where it has no context yet, one is made there, with the settings of
+A process has one Java virtual machine and one Spark context. If they exist already, a new session on that context is
+used, so that settings that the measures rely on affect no other session. The owner of the context ends it. A program of
+`spark-submit` is started by a Java virtual machine: if it has no context yet, one is made there, with the settings of
 `spark-submit`.
 
-Of Spark Connect there may be several sessions in a process, and none of them has a Java machine here. A session of the
-platform is used as it is, with its settings: no figure depends on them.
+A process may have several sessions of Spark Connect, none of which has Java here. A platform's session is used with its
+settings, on which no figure depends.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SESSION_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.
 
 
 def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSession | None:
-    """Return a session on the Spark that runs in this process and is not ours; None where none does.
+    """Return a session on the Spark of another program in this process; None if none runs.
 
     Args:
-        master: the one that the caller asks for; empty where it asks for none.
-        sessions: those that were returned before, by the application's id; a new one is added.
+        master: the requested master; empty: any.
+        sessions: the sessions returned before, by the application's id; a new one is added.
 
     Raises:
-        UsageError: another master is asked for than the one that runs.
+        UsageError: the running Spark has another master than the requested one.
     """
     connected = connected_session()
     if connected is not None:

@@ -1,4 +1,4 @@
-"""Errors of code that Spark calls: Spark shows a traceback, where the remedy of an error would be missing."""
+"""Errors in code that Spark calls: the remedy is added to the traceback that Spark prints."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from qsctl.errors import QsctlError
 
 @contextmanager
 def remedies_shown() -> Iterator[None]:
-    """Add the remedy to what a traceback shows of an error of ours.
+    """Add the remedy of a `QsctlError` raised in the block to its traceback.
 
     Raises:
-        QsctlError: the one that was raised within.
+        QsctlError: the error raised in the block.
     """
     try:
         yield

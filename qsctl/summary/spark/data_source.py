@@ -1,20 +1,20 @@
-"""The format `qsctl` of Spark: simulated counters as a table, and a recording that goes on as a stream.
+"""The Spark data source `qsctl`: simulated counters as a table, and a recording in progress as a stream.
 
     spark.read.format("qsctl").load("burst").groupBy("queue").sum("delivered_messages").show()
     spark.readStream.format("qsctl").option("table", "arrivals").load("recording")
 
-Spark finds the format by the module `pyspark_qsctl` of an installation (`found_by_name.py`);
-`spark.dataSource.register(QsctlDataSource)` registers it where there is none.
+Spark finds the format by the module `pyspark_qsctl` of an installation (`found_by_name.py`); without that module,
+`spark.dataSource.register(QsctlDataSource)` registers it.
 
-A table is simulated where its rows are needed: the path is a scenario file or the name of a ready scenario, and each
-task simulates one replication. Options: `seed`, `replications`, `set` with PATH=VALUE of each override, separated by
-semicolons or line ends, or `set.PATH` for one: Spark makes the names of options lower-case, so that it can be one
-without capitals only.
+A table is simulated when its rows are computed: the path is a scenario file or the name of a built-in scenario, and
+each task simulates one replication. Options: `seed`, `replications`, `set` with PATH=VALUE of each override, separated
+by semicolons or line ends, or `set.PATH` for one, whose path must be in lower case, since Spark converts the names of
+options.
 
 A stream has the rows of a recording, part by part (`recording_stream.py`). Options: `table`, `columns`, and
 `maxPartsPerTrigger`.
 
-A run folder as a table needs no format of ours: it is Parquet for Spark, and `read_runs` prunes columns and pushes
+A run folder as a table does not need this format: it is Parquet for Spark, and `read_runs` prunes columns and pushes
 filters down, which a data source in Python cannot; through one, one queue's rows of 1.4 million took 13.4 s instead of
 0.8 s.
 """
@@ -59,11 +59,11 @@ class _Replication(InputPartition):
 
 
 class QsctlDataSource(DataSource):
-    """The format: a table's rows are those of `tables.COUNTERS`, a stream's those of a table of the recording."""
+    """The data source: a table has the rows of `tables.COUNTERS`, a stream those of a table of a recording."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the word behind `format`."""
+        """Return the name of the format."""
         return FORMAT
 
     @remedies_shown()
@@ -71,7 +71,7 @@ class QsctlDataSource(DataSource):
         """Return the declared schema of the table or stream.
 
         Raises:
-            UsageError: no path, or a table or column that is not there.
+            UsageError: the path is missing, or a table or column does not exist.
         """
         path = self._path()
         if "table" in self.options or "columns" in self.options or _is_run_folder(path):
@@ -80,12 +80,13 @@ class QsctlDataSource(DataSource):
 
     @remedies_shown()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader, planned on the driver: a wrong path or option is reported before a task runs.
+        """Return the reader of a table; created on the driver, so that a wrong path or option is reported before a task
+        runs.
 
         Raises:
-            UsageError: no path, an unknown option or one that is not a number, or a run folder.
-            NotFound: there is no such scenario.
-            InvalidInput: the scenario is not valid.
+            UsageError: the path is missing or is a run folder, or an option is unknown or not a number.
+            NotFound: the scenario does not exist.
+            InvalidInput: the scenario is invalid.
         """
         from qsctl.sim.scenario.overrides.set_values import apply_overrides
         from qsctl.sim.scenario.rules.scenario import check_rules
@@ -120,10 +121,10 @@ class QsctlDataSource(DataSource):
         """Return the reader of a stream; a wrong path or option is reported before a task runs.
 
         Raises:
-            UsageError: no path, an unknown option or a wrong value of one, or a column that the table lacks.
-            NotFound: there is no run folder.
+            UsageError: the path is missing, an option is unknown or has a wrong value, or the table lacks a column.
+            NotFound: the path is not a run folder.
             Damaged: its `run.json` was changed.
-            InvalidInput: it is not a recording, or one whose level lacks the table.
+            InvalidInput: it is not a recording, or its level lacks the table.
         """
         path = self._path()
         for name in self.options:
@@ -179,16 +180,16 @@ def opened_stream(path: str, table: str, columns: Sequence[str], parts_at_once: 
     """Return the stream of a recording.
 
     Args:
-        path: of its folder, or a URI.
-        table: of the recording.
+        path: path or URI of the recording's folder.
+        table: name of a table of the recording.
         columns: names of the columns of the rows.
-        parts_at_once: the most parts that a trigger reads; None: all.
+        parts_at_once: largest number of parts that a trigger reads; None: all.
 
     Raises:
-        UsageError: there is a limit, and this PySpark has none for sources in Python.
-        NotFound: there is no run folder.
+        UsageError: a limit is given, and this PySpark does not support one for Python sources.
+        NotFound: the path is not a run folder.
         Damaged: its `run.json` was changed.
-        InvalidInput: it is not a recording, or one whose level lacks the table.
+        InvalidInput: it is not a recording, or its level lacks the table.
     """
     folder = location(path).absolute()
     try:

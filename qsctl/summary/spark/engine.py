@@ -1,4 +1,4 @@
-"""The computation of frames by Spark, on any session: of this process, of a platform, of Spark Connect."""
+"""The engine that computes frames with Spark, on any session: of this process, of a platform, of Spark Connect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qsctl.summary.spark.faults import full_disk_as_of_the_system
 
 
 class SparkEngine:
-    """Computes by a session of Spark."""
+    """An engine on a Spark session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Final = spark
@@ -28,7 +28,7 @@ class SparkEngine:
         return read_tables(self._spark, runs, table)
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """Return rows of this process as a frame, in one part: they are few."""
+        """Return an Arrow table as a frame with one partition, since the rows are few."""
         if rows.num_rows:
             return self._spark.createDataFrame(rows).coalesce(1)
         # Spark Connect takes no table without rows, though it has a schema.
@@ -36,11 +36,11 @@ class SparkEngine:
         return self._spark.createDataFrame(unknown).limit(0)
 
     def materialized(self, frame: DataFrame) -> DataFrame:
-        """Return the rows of a frame, computed now and kept in memory or on disk until nothing refers to them.
+        """Compute a frame now and keep its rows in memory or on disk while a frame refers to them.
 
-        `persist` would not do: Spark forgets a cached frame as soon as a temporary view of it is dropped, and every
-        `sql(text, name=frame)` makes and drops one. And what reads such a frame is planned without everything that led
-        to it. On a cluster each row is kept by two executors, so that the loss of one costs nothing.
+        `persist` does not suffice: Spark drops a cached frame as soon as a temporary view of it is dropped, and every
+        `sql(text, name=frame)` makes and drops one. Moreover, plans that read the result do not include its
+        computation. On a cluster each row is stored by two executors, so that the loss of one needs no recomputation.
         """
         is_local = str(self._spark.conf.get("spark.master")).startswith("local")
         return frame.localCheckpoint(
@@ -48,7 +48,7 @@ class SparkEngine:
         )
 
     def append(self, frame: DataFrame, folder: Location) -> None:
-        """Write the rows of a frame as files of Parquet, beside those that a folder has.
+        """Write the rows of a frame as Parquet files into a folder, in addition to the files there.
 
         Raises:
             OSError: the disk is full.
@@ -57,14 +57,14 @@ class SparkEngine:
             frame.write.mode("append").parquet(spark_path(folder))
 
     def files(self, paths: Sequence[Location], shape: StructType) -> DataFrame:
-        """Return the rows of files of Parquet."""
+        """Return the rows of Parquet files."""
         return self._spark.read.schema(shape).parquet(*map(spark_pattern, paths))
 
     def fraction(self) -> float:
-        """Return the fraction of the tasks of all running stages that are done; 0 while none runs.
+        """Return the completed fraction of the tasks of all running stages; 0 if none runs.
 
         Raises:
-            PySparkException: the session is remote, which shows nothing of its stages.
+            PySparkException: the session is remote, and does not expose its stages.
         """
         if self._tracker is None:
             self._tracker = self._spark.sparkContext.statusTracker()

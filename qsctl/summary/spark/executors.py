@@ -1,6 +1,7 @@
-"""A check that every executor can run qsctl: done before the first task, so that one that cannot is named.
+"""A check, before the first task, that every executor can run qsctl; an executor that cannot is reported by name.
 
-This module is sent to the executors by value, since it must run without qsctl: what runs there imports nothing of it.
+This module is sent to the executors by value, since it must run where qsctl is missing: its functions import nothing of
+qsctl there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ANSWER = "struct<host string, python string, version string, problem string>"
 
 
 def self_report() -> dict[str, str]:
-    """Return what the process that runs this is; on an executor, of that."""
+    """Return host, Python version and qsctl version of the process that runs this function."""
     import platform
     import socket
 
@@ -33,10 +34,10 @@ def self_report() -> dict[str, str]:
 
 
 def reports_of(tasks: DataFrame) -> list[dict[str, str]]:
-    """Ask whatever runs the tasks of a frame.
+    """Run `self_report` in the tasks of a frame, and return the reports.
 
     Args:
-        tasks: a frame with a partition a task, one row in each.
+        tasks: a frame with one row in each partition, each of which is a task.
     """
     from pyspark.sql.functions import udf
 

@@ -1,6 +1,6 @@
-"""Errors inside Spark, each as one message with a remedy instead of a Java stack trace.
+"""Conversion of errors inside Spark to a single message with a remedy, instead of a Java stack trace.
 
-Decides: which fault becomes which `QsctlError`. A fault without a rule is shown by its first line.
+Decides which fault becomes which `QsctlError`. A fault without a rule is reported by its first line.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _not_seen(match: re.Match[str]) -> QsctlError:
 
 
 def _plain(path: str) -> str:
-    """Return a file's path as it was named: Spark writes it as a URI."""
+    """Return a file's path as the user gave it, from the URI that Spark reports."""
     return str(location(path)) if path.startswith("file:/") else path
 
 
@@ -150,7 +150,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def translate(text: str) -> QsctlError | None:
-    """Return the error for a fault's whole text; None: no rule matches it."""
+    """Return the error for a fault's whole text; None if no rule matches it."""
     for pattern, error in RULES:
         found = pattern.search(text)
         if found:
@@ -172,7 +172,7 @@ _FULL: Final = re.compile(r"No space left on device\W+at org\.apache\.hadoop\.fs
 
 @contextmanager
 def full_disk_as_of_the_system() -> Iterator[None]:
-    """Raise the error of a full disk, of the tables that the block writes, as the system's.
+    """Convert Spark's error of a full disk, while the block writes tables, to the operating system's.
 
     Raises:
         OSError: the disk is full.
@@ -190,10 +190,10 @@ def full_disk_as_of_the_system() -> Iterator[None]:
 
 @contextmanager
 def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Turn what Spark raises inside the block into one `QsctlError`.
+    """Convert an exception of Spark inside the block to one `QsctlError`.
 
     Args:
-        look_for_damage: called before a fault is reported that no rule knows; what it raises is reported instead.
+        look_for_damage: called before an unknown fault is reported; an error that it raises is reported instead.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
@@ -214,7 +214,7 @@ def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator
 
 
 def text_of(error: BaseException) -> str:
-    """Return the message and, for an error of Java, the whole chain of causes."""
+    """Return the message of an exception; for an error of Java, with its whole chain of causes."""
     java = getattr(error, "java_exception", None)
     parts = [str(error)]
     if java is not None:

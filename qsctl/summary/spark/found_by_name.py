@@ -1,7 +1,7 @@
-"""The module `pyspark_qsctl` of an installation: Spark finds the format `qsctl` by it, without registration.
+"""The content of the installed module `pyspark_qsctl`, by which Spark finds the format `qsctl` without registration.
 
-Spark imports every installed top-level module whose name begins with `pyspark_`, when a program first names a format of
-Python, and registers its `DefaultSource`. The build copies this file there, into an editable installation too
+Spark imports every installed top-level module whose name begins with `pyspark_` when a program first uses a Python data
+source, and registers its `DefaultSource`. The build copies this file there, also in an editable installation
 (`pyproject.toml`).
 """
 

@@ -1,7 +1,7 @@
-"""All that qsctl uses of PySpark beyond its documented interface: the one module to read before another minor version.
+"""All uses of undocumented interfaces of PySpark, to be checked before another minor version is supported.
 
-In: sessions and contexts of PySpark. Out: what a session needs that PySpark has no documented call for. Each name here
-was there, with the same meaning, in PySpark 4.0 to 4.3; pyproject.toml has the bound, `.ci/pyspark_versions` runs the
+In: sessions and contexts of PySpark. Out: operations on them for which PySpark has no documented call. Each name here
+exists, with the same meaning, in PySpark 4.0 to 4.3; pyproject.toml has the bound, `.ci/pyspark_versions` runs the
 tests of Spark with each of these versions, and `tests/summary/test_internals.py` keeps other modules to the documented
 interface.
 """
@@ -29,14 +29,14 @@ _CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
 
 
 def connect_to_java() -> Any:
-    """Return a connection to the Java machine that `PORT_NAME` and `SECRET_NAME` name."""
+    """Connect to the Java virtual machine whose port and secret are in the variables `PORT_NAME` and `SECRET_NAME`."""
     from pyspark.java_gateway import launch_gateway
 
     return launch_gateway()  # type: ignore[no-untyped-call]
 
 
 def forget_java(connection: Any) -> None:
-    """Have PySpark forget a connection, so that the next context may have another."""
+    """Make PySpark forget a connection, so that the next context may use another."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is connection:
@@ -45,25 +45,25 @@ def forget_java(connection: Any) -> None:
 
 
 def forget_connect() -> None:
-    """Have PySpark forget that sessions of this process were of Spark Connect."""
+    """Make PySpark forget that sessions of this process were of Spark Connect."""
     for name in _CONNECT_VARIABLES:
         os.environ.pop(name, None)
 
 
 def active_context() -> SparkContext | None:
-    """Return the context that runs in this process; none runs where PySpark was not imported."""
+    """Return the context that runs in this process; None if none runs or PySpark was not imported."""
     pyspark = sys.modules.get("pyspark")
     context: SparkContext | None = None if pyspark is None else pyspark.SparkContext._active_spark_context
     return context
 
 
 def is_connected(session: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect."""
+    """Return whether a session is a Spark Connect session."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def connected_session() -> SparkSession | None:
-    """Return the session of Spark Connect that this process uses by default; None where it has none."""
+    """Return this process's default session of Spark Connect; None if it has none."""
     module = sys.modules.get("pyspark.sql.connect.session")
     if module is None:
         return None
@@ -78,7 +78,7 @@ def connected_session() -> SparkSession | None:
 
 @contextmanager
 def sent_by_value(module: ModuleType) -> Iterator[None]:
-    """Send the functions of a module to executors with their code, for the length of the block."""
+    """Make PySpark send the functions of a module to executors with their code during the block."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

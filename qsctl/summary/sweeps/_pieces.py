@@ -1,8 +1,8 @@
-"""Pieces of a sweep or a search: repetitions that one worker simulates one after the other, and what they leave.
+"""Pieces of a sweep or a search: repetitions that one worker simulates one after the other, and their results.
 
-A piece of a sweep is written to the sweep's folder by its worker, as a part that is named by its content, so that a
-retry or a speculative copy adds nothing. A worker that does not see the folder returns the part, and the driver writes
-it. A piece of a search returns its figures.
+A piece of a sweep is written to the sweep's folder by its worker, as a part named by its content, so that a retry or a
+speculative copy adds nothing. A worker without access to the folder returns the part, and the driver writes it. A piece
+of a search returns its figures.
 """
 
 from __future__ import annotations
@@ -37,22 +37,24 @@ _MARK: Final = ".run-"
 
 
 class PartPlace(msgspec.Struct, frozen=True):
-    """The sweep's folder that parts are written to."""
+    """The sweep folder to which parts are written."""
 
     folder: str
     identity: str
-    """Of the sweep."""
+    """The identity of the sweep."""
     mark: str
-    """Name of a file of this driver in the folder: a process that finds it sees the same folder."""
+    """Name of a file that this driver made in the folder: a process that finds it has access to the same folder."""
 
     def is_seen(self) -> bool:
-        """Return whether this process sees the folder of the driver, and not another one of the same name."""
+        """Return whether this process has access to the driver's folder, rather than to another one of the same
+        name.
+        """
         return (location(self.folder) / POINTS_FOLDER / self.mark).is_file()
 
 
 @contextmanager
 def part_place(folder: Location) -> Iterator[PartPlace]:
-    """Yield the place for the parts of an opened sweep; it is visible to other processes while the block runs.
+    """Yield the place for the parts of an opened sweep; other processes recognize the folder during the block.
 
     Raises:
         InvalidInput: the folder cannot be written.
@@ -72,7 +74,7 @@ def part_place(folder: Location) -> Iterator[PartPlace]:
 
 @dataclass(frozen=True, slots=True)
 class TaskPiece:
-    """Repetitions for one worker; `kept`: where their part belongs, None: their figures are returned."""
+    """Repetitions for one worker; `kept` is the folder for their part, None: their figures are returned."""
 
     tasks: tuple[Task, ...]
     kept: PartPlace | None = None
@@ -82,20 +84,20 @@ class PieceAnswer(msgspec.Struct, frozen=True):
     """The answer of a worker to a piece."""
 
     seconds: float = 0.0
-    """For which it was simulated."""
+    """The duration of the simulation in seconds."""
     is_warm: bool = False
-    """True where the worker had simulated before: the first time it loads or compiles its kernels."""
+    """Whether the worker had simulated before; the first piece includes loading or compiling kernels."""
     content: bytes = b""
-    """The figures, or a part that the worker could not write since it does not see the folder."""
+    """The figures, or a part that the worker could not write because it has no access to the folder."""
     problem: str = ""
-    """The message of what is wrong with a point; trying again would be in vain."""
+    """The error message for a point that cannot be simulated; a retry would not help."""
     error_number: int = 0
-    """The system's number of the error with which the part could not be written."""
+    """The error number (errno) with which writing the part failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DonePiece:
-    """A piece that is done; `results` is empty where they are in the folder."""
+    """A completed piece; `results` is empty if they are in the folder."""
 
     piece: TaskPiece
     results: tuple[PointResult, ...]
@@ -116,10 +118,10 @@ def work(
     """Simulate a piece.
 
     Args:
-        scenario: what is simulated.
-        piece: its repetitions.
-        check: called before each; what it raises ends the piece, and what was done until then is kept.
-        placed: as of `run_task`.
+        scenario: the scenario to simulate.
+        piece: the repetitions.
+        check: called before each repetition; an exception that it raises ends the piece, and keeps its results so far.
+        placed: as for `run_task`.
     """
     global _has_worked
     is_warm, _has_worked = _has_worked, True
@@ -148,7 +150,7 @@ def work(
 
 
 def _keep(place: PartPlace, results: Sequence[PointResult]) -> bytes:
-    """Write results as a part; return it where the folder is not seen here."""
+    """Write results as a part; return the part instead if this process has no access to the folder."""
     content = encode_part(results, place.identity)
     if not place.is_seen():
         return content
@@ -157,7 +159,7 @@ def _keep(place: PartPlace, results: Sequence[PointResult]) -> bytes:
 
 
 def ended(piece: TaskPiece, answer: PieceAnswer) -> DonePiece:
-    """Return a piece that is done, and write its part where the worker could not.
+    """Return a completed piece, and write its part if the worker could not.
 
     Raises:
         InvalidInput: a point cannot be simulated, or the folder cannot be written.
@@ -192,14 +194,14 @@ class _Repetitions(msgspec.Struct):
 
 
 class _Written(msgspec.Struct):
-    """A piece as text, for a worker elsewhere."""
+    """A piece in its text form, for a worker on another machine."""
 
     points: list[_Repetitions]
     kept: PartPlace | None = None
 
 
 def piece_text(piece: TaskPiece) -> str:
-    """Return a piece as one line of text."""
+    """Serialize a piece to one line of text."""
     points = [
         _Repetitions(point.values, seed, [task.replication for task in tasks])
         for (point, seed), tasks in groupby(piece.tasks, lambda task: (task.point, task.seed))
@@ -208,7 +210,7 @@ def piece_text(piece: TaskPiece) -> str:
 
 
 def piece_of(text: str) -> TaskPiece:
-    """Return the piece of `piece_text`."""
+    """Parse a text of `piece_text`."""
     read = msgspec.json.decode(text, type=_Written)
     return TaskPiece(
         tuple(Task(Point(each.values), number, each.seed) for each in read.points for number in each.numbers),

@@ -1,9 +1,9 @@
-"""The tasks of a sweep or a search on Spark.
+"""The runner of sweeps and searches on Spark.
 
-The scenario travels once, in the code of the task, which Spark broadcasts where it is large; with it the content of the
-traces and recordings that it names, for other machines do not have their files. A task gets its own piece, as a column
-of its row. The jobs of a window are submitted by threads; Spark works on the first one first, so that no slot waits for
-the end of a job (`runner.JobWindow`).
+The scenario is sent once, in the code of the task, which Spark broadcasts if it is large, with the content of its
+traces and recordings for machines that lack these files. A task gets its own piece, as a column of its row. The jobs of
+a window are submitted by threads; Spark works on the first one first, so that no slot waits for the end of a job
+(`runner.JobWindow`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _JOBS_MAX: Final = 256
 
 
 class SparkRunner(Runner):
-    """Runs tasks of one scenario on Spark."""
+    """A runner of tasks of one scenario on Spark."""
 
     jobs_ahead = 2
 
@@ -51,18 +51,18 @@ class SparkRunner(Runner):
         spark: SparkSession | None = None,
         variants: Iterable[Scenario] = (),
     ) -> None:
-        """Open the session and, where others than this machine's processes run tasks, check that they can.
+        """Open the session; unless tasks run in processes of this machine, check that the executors can run them.
 
         Args:
-            scenario: what is simulated.
-            options: where Spark runs.
-            spark: a session of the caller's own instead.
-            variants: scenarios of points, of which the files travel, too; as of `CarriedScenario.elsewhere`.
+            scenario: the scenario to simulate.
+            options: master and settings of Spark.
+            spark: a session of the caller, to use instead.
+            variants: scenarios of points, whose files are also sent, as for `CarriedScenario.elsewhere`.
 
         Raises:
             NotFound: a trace or a recording does not exist.
-            InvalidInput: traces and recordings are too large to travel to executors.
-            Unavailable: an executor has another version of qsctl or of Python, or none; the message names it.
+            InvalidInput: traces and recordings are too large to be sent to executors.
+            Unavailable: an executor has another version of qsctl or of Python, or lacks qsctl; the message names it.
         """
         from pyspark.sql.functions import udf
 
@@ -76,12 +76,12 @@ class SparkRunner(Runner):
         self._work = udf(_worker(carried), _ANSWER, useArrow=False)
 
     def ended(self, give: Give) -> Iterator[DonePiece]:
-        """Simulate what is given and yield it as it ends.
+        """Simulate the pieces that `give` returns, and yield each when it ends.
 
         Raises:
-            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+            InvalidInput: a scenario cannot be simulated, with the point in the message; or the folder of a sweep cannot
                 be written.
-            Unavailable: Spark went away, or cannot run the tasks.
+            Unavailable: Spark ended, or cannot run the tasks.
         """
         window = JobWindow()
         tag = f"qsctl-{secrets.token_hex(8)}"
@@ -115,8 +115,8 @@ class SparkRunner(Runner):
         """Return the answers of one job, in the order of its pieces.
 
         Args:
-            pieces: one a task.
-            tag: of Spark, by which its jobs are ended.
+            pieces: one for each task.
+            tag: Spark's job tag, by which the jobs can be cancelled.
         """
         from pyspark.sql.functions import lit, split
 
@@ -127,7 +127,7 @@ class SparkRunner(Runner):
         return [_answer(row["answer"]) for row in sorted(rows, key=lambda row: int(row["id"]))]
 
     def _slots_now(self) -> int:
-        """Return how many tasks the executors that have registered until now run at once."""
+        """Return the number of tasks that the registered executors run at once."""
         if not is_connected(self._spark):
             return max(1, int(self._spark.sparkContext.defaultParallelism))
         with spark_faults():
@@ -151,10 +151,10 @@ def _answer(row: Any) -> PieceAnswer:
 
 
 def check_executors(spark: SparkSession, slots: int) -> None:
-    """Ask the executors for their Python and their qsctl, unless they are processes of this machine's own Python.
+    """Check Python and qsctl of the executors, unless they are processes of this machine's own Python.
 
     Raises:
-        Unavailable: one has another version of either, or none; the message names it and what is there.
+        Unavailable: an executor has another version of either, or lacks it; the message names it and its versions.
     """
     here = self_report()
     if runs_here(spark):

@@ -1,10 +1,10 @@
-"""Candidates of a sizing: settings that are simulated until their targets are decided, as far as is asked.
+"""The candidates of a sizing: settings that are simulated until their targets are decided.
 
-The replications of all the candidates asked for are one stream, without a barrier (`candidate_stream.py`). Each
-candidate is looked at after the same numbers of its own replications, whatever ends in between: the answer depends on
-the seed, and neither on the number of workers nor on the order in which they end. A candidate that was simulated until
-one target was decided is continued where another one is asked for. All candidates of a block see the same arrivals, and
-what another candidate's run shows of one is not simulated again (`known_results.py`).
+The replications of all requested candidates are one stream, without a barrier (`candidate_stream.py`). Each candidate
+is evaluated after the same numbers of its own replications, whatever ends in between, so that the answer depends on the
+seed, and neither on the number of workers nor on the order in which they end. A candidate that was simulated until one
+target was decided is continued if another target is requested. All candidates of a block have the same arrivals, and
+results that follow from another candidate's run are not simulated again (`known_results.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from qsctl.summary.sweeps.runner import Runner
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Settings that were simulated, and the evidence."""
+    """Settings that were simulated, and the evidence on each target."""
 
     values: Values
     replications: int
@@ -37,36 +37,36 @@ class Candidate:
 
     @property
     def met(self) -> bool:
-        """Return whether every target is met with the confidence asked for."""
+        """Return whether every target is met with the requested confidence."""
         return all(each.met for each in self.evidence)
 
 
 @dataclass(slots=True)
 class _Trial:
-    """One candidate's replications so far."""
+    """The replications of one candidate so far."""
 
     point: Point
     memory: int
     known: Knowledge
     first: int
-    """The number of its first replication: each block has arrivals of its own."""
+    """The number of its first replication; each block of candidates has its own arrivals."""
     figures: list[tuple[Figures, ...]] = field(default_factory=list)
-    """Of its replications in order, as many as it was looked at with."""
+    """Figures of its replications in order, as many as at its last evaluation."""
     early: dict[int, tuple[Figures, ...]] = field(default_factory=dict)
-    """Of replications beyond those: they were simulated where a worker had nothing else to do."""
+    """Figures of further replications, which were simulated because a worker was idle."""
     judged: Candidate | None = None
 
 
 @dataclass(slots=True)
 class Candidates:
-    """The candidates tried so far, in order, and how more are tried."""
+    """The candidates tried so far, in order, and the simulation of further ones."""
 
     scenario: Scenario
     settings: tuple[VariedSetting, ...]
     targets: tuple[Target, ...]
     confidence: float
     error: float
-    """The error of what one candidate shows."""
+    """The error probability of the statements about one candidate."""
     most_replications: int
     stated: dict[tuple[str, str], float]
     runner: Runner
@@ -79,7 +79,7 @@ class Candidates:
         self._depths = DepthsOfSearch.of(self.scenario, self.settings)
 
     def point(self, values: Sequence[int]) -> Point:
-        """Return the point of a candidate's settings."""
+        """Return the sweep point of a candidate's settings."""
         return Point(
             tuple(
                 (setting.path, setting.value_text(value)) for setting, value in zip(self.settings, values, strict=True)
@@ -87,14 +87,14 @@ class Candidates:
         )
 
     def meets(self, values: Sequence[int], about: Sequence[Target] = (), block: int = 0) -> bool:
-        """Return whether a candidate meets these targets, or all; it is simulated until they are decided."""
+        """Return whether a candidate meets these targets (empty: all), after simulating until they are decided."""
         about = about or self.targets
         place = tuple(values)
         self.simulate([place], about, block)
         return all(each.met for each in self.tried[place].evidence if each.target in about)
 
     def simulate(self, places: Sequence[Values], about: Sequence[Target] = (), block: int = 0) -> None:
-        """Simulate candidates, each until one of these targets is missed or all of them are decided."""
+        """Simulate candidates, each until one of these targets (empty: all) is missed or all are decided."""
         about = about or self.targets
         for values in places:
             if values not in self._trials:
@@ -104,7 +104,7 @@ class Candidates:
         untried.reverse()
 
         def next_look(values: Values) -> int | None:
-            """Return the number of replications after which a candidate is looked at next; None: it is decided."""
+            """Return the number of replications at a candidate's next evaluation; None if it is decided."""
             trial = self._trials[values]
             for wanted in looks:
                 if self._enough(values, about):
@@ -117,13 +117,13 @@ class Candidates:
             return None
 
         def show() -> None:
-            """Add the candidates that were looked at, in the order in which they were asked for."""
+            """Add the evaluated candidates to the result, in the order in which they were requested."""
             while untried and (judged := self._trials[untried[-1]].judged) is not None:
                 self.tried[untried.pop()] = judged
                 self.report(judged)
 
         def looked_at(values: Values, aim: int) -> int | None:
-            """Look at a candidate with its replications up to a number, and return the next one."""
+            """Evaluate a candidate with its replications up to `aim`; return the number of the next evaluation."""
             trial = self._trials[values]
             trial.figures += [trial.early.pop(number) for number in range(len(trial.figures), aim)]
             self._judge(values)
@@ -140,13 +140,13 @@ class Candidates:
         stream.run(looked_at)
 
     def restate(self, error: float) -> None:
-        """Judge every candidate anew with another error."""
+        """Evaluate every candidate again with another error probability."""
         self.error = error
         for values in self.tried:
             self._judge(values)
 
     def is_fixed(self, values: Values) -> bool:
-        """Return whether nothing is random with a candidate's settings: one replication is then enough."""
+        """Return whether a candidate's scenario is deterministic, so that one replication is enough."""
         return self._trials[values].known.exact
 
     def _task(self, values: Values, number: int) -> Task:
@@ -154,7 +154,7 @@ class Candidates:
         return Task(trial.point, trial.first + number, self.scenario.seed)
 
     def _known(self, values: Values, number: int) -> tuple[Figures, ...] | None:
-        """Return what another candidate's replication shows of this one's."""
+        """Return the figures of a replication that follow from another candidate's replication; None if none do."""
         first = self._trials[values].first
         return self._depths.result(
             values,
@@ -175,7 +175,7 @@ class Candidates:
         return _Trial(point, memory_bytes(changed), known, block * self.most_replications)
 
     def _judge(self, values: Values) -> None:
-        """Set what a candidate's replications show."""
+        """Set the evidence from a candidate's replications."""
         trial = self._trials[values]
         evidence = tuple(
             judge(target, trial.figures, self.confidence, self.error, self.most_replications, trial.known)
@@ -186,7 +186,7 @@ class Candidates:
             self.tried[values] = trial.judged
 
     def _enough(self, values: Values, about: Sequence[Target]) -> bool:
-        """Return whether a candidate's replications decide what is asked, or are its last ones."""
+        """Return whether a candidate's replications decide these targets, or are the last permitted ones."""
         judged = self._trials[values].judged
         if judged is None:
             return False

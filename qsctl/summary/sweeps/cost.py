@@ -1,8 +1,8 @@
-"""The cost of a `size` or a `sweep`, before it begins: replications, and their duration here.
+"""The estimated cost of a `size` or a `sweep` before it begins: the number of replications, and their duration.
 
-A replication is timed where the others will run, after one that warms up: Spark's workers start and kernels are
-compiled once. The number of a sweep's is known; that of a search is the candidates that it tries, of which about half
-are simulated until their targets are shown and half are abandoned early.
+A replication is timed on the runner that will run the others, after one for warming up, which starts Spark's workers
+and compiles kernels. The number of a sweep's replications is known; that of a search is estimated from the candidates
+that it tries, of which about half are simulated until their targets are shown and half are abandoned early.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASKED_ABOVE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """About how many replications there will be, and for how many seconds they run here."""
+    """The estimated number of replications, and their duration here in seconds."""
 
     replications: int
     seconds: float
@@ -36,18 +36,18 @@ class Cost:
 
 
 def seconds_of(tasks: Sequence[Task], runner: Runner) -> float:
-    """Return how many seconds a replication takes on average, where these run together."""
+    """Return the mean duration of a replication in seconds, when as many run together as given."""
     began = time.monotonic()
     runner.run(tasks)
     return (time.monotonic() - began) / len(tasks)
 
 
 def candidates_of(settings: Sequence[VariedSetting], values: Sequence[Sequence[int]] | None) -> int:
-    """Return about how many candidates a search looks at.
+    """Return the estimated number of candidates that a search tries.
 
     Args:
-        settings: what is varied.
-        values: of a scan or a list, those of each setting that are combined; None where the search halves ranges.
+        settings: the varied settings.
+        values: for a scan or a list, the combined values of each setting; None if the search bisects ranges.
     """
     if values is not None:
         return math.prod(len(each) for each in values)
@@ -58,10 +58,11 @@ def cost_of_search(candidates: int, needed: int, seconds: float, *, shown_by_hig
     """Return the cost of a search.
 
     Args:
-        candidates: of `candidates_of`.
-        needed: replications that show the targets of a candidate.
-        seconds: of a replication.
-        shown_by_highest: whether the highest settings' runs show those of others that meet (`known_results.py`).
+        candidates: result of `candidates_of`.
+        needed: number of replications that show the targets of a candidate.
+        seconds: duration of a replication.
+        shown_by_highest: whether results of other candidates follow from those of the highest settings
+            (`known_results.py`).
     """
     early = min(needed, EARLIEST_REFUSAL)
     if shown_by_highest:

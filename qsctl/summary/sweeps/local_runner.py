@@ -1,7 +1,8 @@
-"""The tasks of a sweep or a search in this process, or in processes beside it: without Spark, and without Java.
+"""The runner of sweeps and searches in this process or in worker processes, without Spark and Java.
 
-The figures are those that Spark's tasks give: both run `sim.sweep.run_task`, which depends on its arguments alone.
-Processes share the arrivals that points have in common: what one has drawn the others map (`sim.arrivals.remembered`).
+The figures equal those of Spark's tasks: both call `sim.sweep.run_task`, which depends on its arguments alone.
+Processes share the arrivals that points have in common: arrivals drawn by one process are memory-mapped by the others
+(`sim.arrivals.remembered`).
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ def _work(piece: TaskPiece) -> PieceAnswer:
 
 
 class LocalRunner(Runner):
-    """Runs tasks of one scenario on this machine; a context manager that ends its processes.
+    """A runner of tasks of one scenario on this machine; a context manager that ends its processes.
 
-    Where the system kills a process that has simulated, as for want of memory, its pieces are simulated again by new
-    processes.
+    If the operating system kills a worker process, for instance for lack of memory, its pieces are simulated again by
+    new processes.
 
     Args:
-        scenario: what is simulated.
-        workers: number of processes; 1 stays in this one. More are spawned, never forked: a program that asks for them
+        scenario: the scenario to simulate.
+        workers: number of processes; 1: this process alone. More are spawned, never forked: a program that uses them
             guards its own start by `if __name__ == "__main__"`.
-        check: called between tasks, and ten times a second while processes run; what it raises ends the run.
+        check: called between tasks, and ten times a second while processes run; an exception that it raises ends the
+            run.
     """
 
     def __init__(self, scenario: Scenario, workers: int = 1, check: Callable[[], None] = lambda: None) -> None:
@@ -84,20 +86,20 @@ class LocalRunner(Runner):
         """Return the results of the tasks, in their order; a single one is simulated in this process.
 
         Raises:
-            InvalidInput: as `ended`.
-            Unavailable: as `ended`.
+            InvalidInput: as for `ended`.
+            Unavailable: as for `ended`.
         """
         if len(tasks) > 1:
             return super().run(tasks)
         return [result for task in tasks for result in self._here(TaskPiece((task,))).results]
 
     def ended(self, give: Give) -> Iterator[DonePiece]:
-        """Simulate what is given and yield it as it ends.
+        """Simulate the pieces that `give` returns, and yield each when it ends.
 
         Raises:
-            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+            InvalidInput: a scenario cannot be simulated, with the point in the message; or the folder of a sweep cannot
                 be written.
-            Unavailable: processes end by themselves, as where a program spawns processes without a guard.
+            Unavailable: processes end by themselves, as if a program spawns processes without a guard.
         """
         if self.slots > 1:
             yield from self._in_workers(give)
@@ -152,10 +154,10 @@ class LocalRunner(Runner):
                 future.cancel()
 
     def _end_broken(self) -> None:
-        """Kill the rest of a broken pool.
+        """Kill the remaining processes of a broken pool.
 
-        The pool ends them by a signal that they ignore. One of them may wait for a lock that the killed one held, and
-        this process would wait for it for ever when it ends.
+        The pool ends them by a signal that they ignore. One of them may wait for a lock that the killed process held,
+        and this process would wait for it forever at its end.
         """
         assert self._pool is not None
         for process in list((self._pool._processes or {}).values()):  # no public name before Python 3.14
@@ -163,7 +165,7 @@ class LocalRunner(Runner):
         self._pool = None
 
     def _submit(self, piece: TaskPiece) -> Future[PieceAnswer] | None:
-        """Give a piece to the processes; None: one of them was killed."""
+        """Submit a piece to the processes; return None if one of them was killed."""
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             if self._arrivals is None:

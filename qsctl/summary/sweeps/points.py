@@ -1,6 +1,6 @@
-"""A sweep's results: for each point and queue the mean of every measure, with its interval (`statistics.py`).
+"""The results of a sweep: for each point and queue the mean of every measure, with its interval (`statistics.py`).
 
-Small and in this process: the figures that came from the workers are few.
+They are computed in this process, since the figures of the workers are few.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ _FROM_HISTOGRAMS: Final = ("p50", "p90", "p99", "p999")
 
 
 def reading_error(measure: str) -> float:
-    """Return how much too high a measure's values may be, as a fraction of them: percentiles come from histograms.
+    """Return the largest relative error of a measure's values: above 0 for percentiles, which come from histograms.
 
-    So does the mean time to done where messages are unfinished.
+    The mean time to done also has this error if messages are unfinished.
     """
     censored = measure in {"time_to_done_mean", "done_mean_ns"}
     return READING_ERROR if censored or any(part in _FROM_HISTOGRAMS for part in measure.split("_")) else 0.0
@@ -123,9 +123,7 @@ class PointMeasure:
 
     @property
     def relative_error(self) -> float:
-        """Return how much too high every figure may be by the way it is read, as a fraction of it, besides the
-        interval.
-        """
+        """Return the largest relative error of reading a figure from a histogram, in addition to the interval."""
         return reading_error(self.measure)
 
 

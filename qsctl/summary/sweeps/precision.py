@@ -1,11 +1,11 @@
-"""`--precision`: replications are added until the intervals of the means are narrow enough.
+"""`--precision`: add replications until the intervals of the means are narrow enough.
 
-What is asked for is the half width of the interval against the mean: 5 % of it. As the mean is an estimate too, the
-half width must be at most γ ÷ (1 + γ) of the estimate for the mean itself to be within γ (Law, *Simulation Modeling
-and Analysis*, "Obtaining a specified precision"). Looking again and again, and stopping at the first interval that is
-narrow enough, keeps the stated confidence as the precision grows (Chow and Robbins, "On the asymptotic theory of
-fixed-width sequential confidence intervals for the mean", Annals of Mathematical Statistics 36, 1965); of few
-replications it does not, so that there are `FEWEST` at least. `tests/summary/test_precision.py` measures how often.
+The requested precision is the half width of the interval relative to the mean, such as 5 %. As the mean is an estimate
+too, the half width must be at most γ ÷ (1 + γ) of the estimate for the mean itself to be within γ (Law, *Simulation
+Modeling and Analysis*, "Obtaining a specified precision"). Evaluating repeatedly, and stopping at the first interval
+that is narrow enough, keeps the stated confidence as the precision grows (Chow and Robbins, "On the asymptotic theory
+of fixed-width sequential confidence intervals for the mean", Annals of Mathematical Statistics 36, 1965); with few
+replications it does not, so that at least `FEWEST` are run. `tests/summary/test_precision.py` measures how often.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _FORM: Final = re.compile(r"\s*(?:(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The wanted width of a measure's interval, as a fraction of its mean; None: the usual ones of every queue."""
+    """The requested relative half width of a measure's interval; without a measure, for the usual ones of every
+    queue.
+    """
 
     ratio: float
     measure: str | None = None
@@ -44,22 +46,22 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The width of an interval."""
+    """The half width of an interval, compared with the requested one."""
 
     queue: str
     measure: str
     interval: Interval
     ratio: float
-    """The wanted ratio."""
+    """The requested half width as a fraction of the mean."""
 
     @property
     def wanted(self) -> float:
-        """The half width that is narrow enough."""
+        """The largest half width that is narrow enough."""
         return self.ratio / (1.0 + self.ratio) * abs(self.interval.mean)
 
     @property
     def is_enough(self) -> bool:
-        """Return whether it is narrow enough; where every replication has the same value, it is."""
+        """Return whether the interval is narrow enough, which it always is if all replications have the same value."""
         return self.interval.half_width <= self.wanted
 
     @property
@@ -71,10 +73,10 @@ class Reached:
 
 
 def parse_precision(text: str) -> Precision:
-    """Read one `--precision`: `5%`, or of one measure `time_to_done_p99(Orders)=5%`.
+    """Parse the value of `--precision`: `5%`, or for one measure `time_to_done_p99(Orders)=5%`.
 
     Raises:
-        UsageError: it is not of that form, there is no such measure, or it is not between 0 and 100 %.
+        UsageError: it has another form, the measure does not exist, or it is not between 0 and 100 %.
     """
     found = _FORM.fullmatch(text)
     share = math.nan
@@ -96,12 +98,12 @@ def parse_precision(text: str) -> Precision:
 
 
 def reached(wanted: Sequence[Precision], replications: Sequence[Sequence[Figures]], confidence: float) -> list[Reached]:
-    """Return how narrow every interval that is asked for is.
+    """Return the widths of all requested intervals.
 
     Args:
-        wanted: what is asked for.
-        replications: the figures of each, one row a queue.
-        confidence: of the intervals.
+        wanted: the requested precisions.
+        replications: the figures of each replication, one row for each queue.
+        confidence: confidence level of the intervals.
 
     Raises:
         UsageError: no replication has the measure, or the queue.
@@ -131,7 +133,7 @@ def reached(wanted: Sequence[Precision], replications: Sequence[Sequence[Figures
 
 
 def rounds(most: int) -> Iterator[int]:
-    """Yield how many replications there are after each round, up to the most."""
+    """Yield the total number of replications after each round, up to `most`."""
     count = min(FEWEST, most)
     while True:
         yield count
@@ -141,7 +143,7 @@ def rounds(most: int) -> Iterator[int]:
 
 
 def expected(found: Sequence[Reached], replications: int, confidence: float, most: int) -> int:
-    """Return about how many replications there will be: half widths shrink with the root of their number."""
+    """Return the estimated final number of replications, since half widths shrink with its square root."""
     needed = replications
     # Student's factor of few replications is larger than that of many.
     few = (t_quantile(confidence, max(1, replications - 1)) / t_quantile(confidence, MOST)) ** 2
@@ -160,19 +162,19 @@ def enough(
     report: Callable[[int, int], None] = lambda _, __: None,
     agree: Callable[[int, float], None] = lambda _, __: None,
 ) -> tuple[int, list[Reached]]:
-    """Simulate replications one by one until they are enough.
+    """Simulate replications until all intervals are narrow enough, or `most` are simulated.
 
     Args:
-        wanted: what is asked for.
-        simulate: gives the figures of a replication by its number.
-        confidence: of the intervals.
-        most: replications that there may be.
-        report: called with the number of replications that were simulated, and about how many there will be.
-        agree: called once the first round was simulated and is not enough, with about how many replications there will
-            be and how many seconds one takes; what it raises ends the simulation.
+        wanted: the requested precisions.
+        simulate: returns the figures of a replication by its number.
+        confidence: confidence level of the intervals.
+        most: largest number of replications.
+        report: called with the number of simulated replications, and the estimated final number.
+        agree: called once if the first round is not enough, with the estimated final number of replications and the
+            seconds of one; an exception that it raises ends the simulation.
 
     Returns:
-        How many there are, and what they reach: not all of it where the most were not enough.
+        The number of replications, and the widths reached, which may be too large after `most` replications.
     """
     done: list[Sequence[Figures]] = []
     found: list[Reached] = []
@@ -194,7 +196,7 @@ def enough(
 
 
 def precision_text(found: Sequence[Reached], replications: int) -> str:
-    """Return what was reached, in words."""
+    """Return the reached precision as text."""
     widest = max(found, key=lambda each: each.reached / each.ratio, default=None)
     if widest is None:
         return "No replication has the measures that a precision was asked for."

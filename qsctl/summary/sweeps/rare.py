@@ -1,10 +1,10 @@
-"""The estimate of a rare event from independent split runs, with its interval and the cost of plain runs.
+"""Estimation of a rare event from independent split runs, with its interval and the cost of plain runs.
 
 Each split run gives an unbiased estimate of one plain run's count (`sim.splitting.restart`), independent of the others.
 A loss ratio is the quotient of two means; its standard error is that of the residuals, numerator − ratio · denominator,
 as of any ratio estimator (Cochran, *Sampling Techniques*, 3rd edition 1977, chapter 6). The estimates of single runs
-are skewed to the right, and a low one comes with a low standard error: so the interval is Student's of the logarithm,
-by the delta method.
+are skewed to the right, and a low estimate has a low standard error; therefore the interval is Student's for the
+logarithm, by the delta method.
 
 The reliability of an estimate is determined neither by the number of runs, nor by the number of those with a count. All
 counts above a threshold come from the states at its crossings, and where a few of these contribute most, others like
@@ -49,25 +49,25 @@ PILOTS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class RareEstimate:
-    """A rare figure, its interval, and what it cost."""
+    """The estimate of a rare event, its interval, and its cost."""
 
     value: float
     low: float
-    """The lower end of the interval; 0 where there is none."""
+    """The lower end of the interval; 0 without an interval."""
     high: float
-    """The upper end; infinite where there is none."""
+    """The upper end of the interval; infinite without an interval."""
     samples: int
     seen: int
-    """Split runs that saw what is asked for."""
+    """Number of split runs in which the event occurred."""
     effective: float
-    """States that the estimate rests on, as many as contribute equally, at the threshold that has the fewest."""
+    """Effective number of states that contribute to the estimate, at the threshold with the fewest."""
     messages: int
-    """Arrivals simulated."""
+    """Number of simulated arrivals."""
     trajectories: int
     plain_runs: float
-    """Plain runs that an interval of the same half width needs; infinite where there is none."""
+    """Number of plain runs that an interval of the same half width would need; infinite without an interval."""
     plain_messages: float
-    """Arrivals of those."""
+    """Number of arrivals of these plain runs."""
 
     @property
     def half_width(self) -> float:
@@ -76,12 +76,12 @@ class RareEstimate:
 
     @property
     def has_interval(self) -> bool:
-        """Return whether enough was seen for one."""
+        """Return whether the observations are enough for an interval."""
         return math.isfinite(self.high)
 
 
 def estimate(samples: Sequence[SplitRun], question: Question, confidence: float) -> RareEstimate:
-    """Return the estimate of independent split runs."""
+    """Return the estimate from independent split runs."""
     count = len(samples)
     numerator = math.fsum(sample.value for sample in samples)
     denominator = math.fsum(sample.base for sample in samples)
@@ -114,7 +114,7 @@ def estimate(samples: Sequence[SplitRun], question: Question, confidence: float)
 
 
 def effective(samples: Sequence[SplitRun]) -> float:
-    """Return how many equal contributions vary as much as those of runs, or of the states at a threshold: the least."""
+    """Return the smallest effective number of contributions: of the runs, and of the states at each threshold."""
     total = math.fsum(sample.value for sample in samples)
     if total <= 0.0:
         return 0.0
@@ -124,9 +124,9 @@ def effective(samples: Sequence[SplitRun]) -> float:
 
 
 def samples_needed(pilots: Sequence[SplitRun], confidence: float, precision: float) -> int:
-    """Return how many split runs give about this half width, relative to the value, by what pilot runs show.
+    """Return the number of split runs for a relative half width, estimated from pilot runs.
 
-    They are as many as their effective number needs, too.
+    It is also large enough for the effective number of states.
     """
     denominator = math.fsum(sample.base for sample in pilots)
     value = math.fsum(sample.value for sample in pilots) / denominator if denominator else 0.0
@@ -141,10 +141,10 @@ def samples_needed(pilots: Sequence[SplitRun], confidence: float, precision: flo
 
 
 def draw_enough(draw: Callable[[int, int], list[SplitRun] | None], count: int) -> list[SplitRun] | None:
-    """Return split runs: the given number, and more while they depend on too few states, at most `_MORE` times as many.
+    """Draw `count` split runs, and more while their effective number is too low, at most `_MORE` times as many.
 
     Args:
-        draw: makes split runs, given the number of the first and how many; None: it was stopped.
+        draw: makes split runs, given the number of the first and their count; returns None if it was stopped.
         count: the result of `samples_needed`.
     """
     samples = draw(0, count)

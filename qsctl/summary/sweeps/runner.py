@@ -1,7 +1,7 @@
-"""The base of what simulates the tasks of a sweep or a search, several at once, and the order in which they are given.
+"""The base class of runners, which simulate tasks of a sweep or a search in parallel, and the order of the tasks.
 
-There is no barrier: the caller is asked for the next piece when a worker may need one, and pieces end in any order.
-What is decided by their results must be decided by the results' places, never by their order of arrival.
+There is no barrier: a runner requests the next piece when a worker may need one, and pieces end in any order. Decisions
+from their results must depend on the positions of the results, never on their order of arrival.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ Give = Callable[[], TaskPiece | None]
 
 
 class Runner(ABC):
-    """Base of what simulates pieces of one scenario; `slots` is how many run at once, as far as is known now."""
+    """Base class of runners of one scenario; `slots` is the number of pieces that run at once, as far as is known."""
 
     slots: int = 1
     jobs_ahead: int = 1
-    """Pieces a slot that must have been given for no slot to be idle: 2 where results come by the job."""
+    """Pieces for each slot that must have been handed out to keep every slot busy: 2 if results arrive by job."""
 
     @abstractmethod
     def ended(self, give: Give) -> Iterator[DonePiece]:
-        """Simulate what is given and yield it as it ends, in any order, until nothing is given and all has ended.
+        """Simulate the pieces that `give` returns, and yield each when it ends, in any order, until `give` returns
+        None.
 
-        Where the iteration is left early, pieces that have not begun are not simulated.
+        If the iteration is left early, pieces that have not begun are not simulated.
 
         Raises:
-            InvalidInput: a scenario cannot be simulated; the message names the point. Or the folder of a sweep cannot
+            InvalidInput: a scenario cannot be simulated, with the point in the message; or the folder of a sweep cannot
                 be written.
         """
 
@@ -41,7 +42,7 @@ class Runner(ABC):
         """Return the results of the tasks, in their order.
 
         Raises:
-            InvalidInput: as `ended`.
+            InvalidInput: as for `ended`.
         """
         pieces = iter(TaskPiece((task,)) for task in tasks)
         found = {each.piece.tasks[0]: each.results[0] for each in self.ended(lambda: next(pieces, None))}
@@ -59,7 +60,7 @@ _LONGEST_S: Final = 10.0
 
 
 class RepetitionTime:
-    """The mean duration of a repetition, of workers that had simulated before."""
+    """The mean duration of a repetition, measured on workers that had simulated before."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -67,11 +68,11 @@ class RepetitionTime:
 
     @property
     def mean_s(self) -> float | None:
-        """The mean so far; None: not known yet."""
+        """The mean so far in seconds; None if it is unknown."""
         return self._seconds / self._count if self._count else None
 
     def note(self, done: DonePiece) -> None:
-        """Learn how long the repetitions of a piece lasted."""
+        """Add the duration of a piece's repetitions to the mean."""
         if done.is_warm:
             self._seconds += done.seconds
             self._count += len(done.piece.tasks)
@@ -80,8 +81,8 @@ class RepetitionTime:
 class SweepTasks:
     """The tasks of a sweep, handed out in order, in pieces that become smaller towards the end.
 
-    That is guided self-scheduling: C. D. Polychronopoulos and D. J. Kuck, IEEE Transactions on Computers C-36 (12),
-    1987. Until the length of a repetition is known each piece is one of them.
+    This is guided self-scheduling: C. D. Polychronopoulos and D. J. Kuck, IEEE Transactions on Computers C-36 (12),
+    1987. Until the duration of a repetition is known, each piece is a single one.
     """
 
     def __init__(
@@ -91,13 +92,13 @@ class SweepTasks:
         slots: Callable[[], int],
         time: RepetitionTime | None = None,
     ) -> None:
-        """Have tasks to give.
+        """Initialize with the tasks.
 
         Args:
-            tasks: all of them.
-            kept: where the parts belong.
-            slots: gives how many run at once, as far as is known.
-            time: the mean time of a repetition so far; None: a new one.
+            tasks: all tasks.
+            kept: folder for the parts; None: results are returned.
+            slots: returns the number of pieces that run at once, as far as is known.
+            time: the mean duration of a repetition so far; None: a new one.
         """
         self.tasks: Final = tasks
         self.kept = kept
@@ -108,7 +109,7 @@ class SweepTasks:
         """Decides the size of the pieces; the caller notes what is done."""
 
     def give(self) -> TaskPiece | None:
-        """Return the next piece; None: all have been given."""
+        """Return the next piece; None if all have been handed out."""
         left = len(self.tasks) - self._at
         if not left:
             return None
@@ -128,17 +129,17 @@ class SweepTasks:
 
 
 class JobWindow:
-    """The pieces of the next job of a scheduler that works on several jobs, the first one first.
+    """The window of jobs that a scheduler works on at once, the first job first.
 
-    A job is done when its slowest piece is: so that no slot waits for it, pieces of further jobs are there meanwhile.
-    The window follows the number of slots as it is at each job, and a scheduler that adds executors while tasks wait
-    sees tasks that wait.
+    A job ends with its slowest piece; so that no slot waits for it, pieces of further jobs are submitted meanwhile. The
+    window is sized by the number of slots at each job, so that a scheduler that adds executors while tasks wait has
+    waiting tasks.
     """
 
     AHEAD: Final = 8
-    """Pieces in unfinished jobs for each slot."""
+    """Number of pieces in unfinished jobs, for each slot."""
     JOB_S: Final = 2.0
-    """Seconds of work for each slot below which a job costs too much of it."""
+    """Seconds of work for each slot below which the overhead of a job is too large."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, int] = {}
@@ -147,7 +148,7 @@ class JobWindow:
         """The duration of a piece of the last job."""
 
     def next_job(self, give: Give, slots: int) -> tuple[int, list[TaskPiece]] | None:
-        """Return a job's number and pieces; None: enough are in the window, or nothing is given."""
+        """Return the number and the pieces of the next job; None if the window is full, or no piece is left."""
         room = self.AHEAD * slots - sum(self._jobs.values())
         a_slot = min(self.AHEAD // 2, math.ceil(self.JOB_S / max(self._piece_s, 1e-3)))
         pieces: list[TaskPiece] = []
@@ -160,5 +161,5 @@ class JobWindow:
         return self._last, pieces
 
     def end(self, job: int, seconds: float) -> None:
-        """Note that a job is done, and the seconds that its pieces lasted, added up."""
+        """Record the end of a job, and the total duration of its pieces."""
         self._piece_s = seconds / self._jobs.pop(job)

@@ -1,20 +1,20 @@
 """The points of a sweep that may be the best on a measure, and those that may be on the Pareto front of two.
 
-A point is excluded where another one is shown to be better, and not otherwise: by the one-sided test of the difference
-of their means (`statistics`: of pairs where the replications have common random numbers, else Welch's). With k points
-each test has a (k − 1)th of the error, so that the best one stays with at least the stated probability, however many
-others are as good (subset selection: Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 7,
-1965; with unequal variances and by Bonferroni's inequality: Nelson, Swann, Goldsman and Song, "Simple procedures for
-selecting the best simulated system when the number of alternatives is large", Operations Research 49, 2001). Where more
-than one stays, they are not separated. No indifference zone is assumed; how much worse than the best the one with the
-best mean may be is bounded instead, with a (k · (k − 1))th of the error for each pair, since it was chosen by the data
+A point is excluded only if another one is shown to be better, by the one-sided test of the difference of their means
+(`statistics`: of pairs where the replications have common random numbers, else Welch's). With k points each test has a
+(k − 1)th of the error, so that the best one stays with at least the stated probability, however many others are as good
+(subset selection: Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 7, 1965; with unequal
+variances and by Bonferroni's inequality: Nelson, Swann, Goldsman and Song, "Simple procedures for selecting the best
+simulated system when the number of alternatives is large", Operations Research 49, 2001). If more than one remains,
+they are not separated. No indifference zone is assumed; instead, the difference between the best point and the one with
+the best mean is bounded, with a (k · (k − 1))th of the error for each pair, since that point was chosen by the data
 (Hsu, *Multiple Comparisons*, 1996, "with the best").
 
-A point is off the front where another one is shown to be better on one measure and better on the other, or the same in
-every replication; each of the k · (k − 1) ordered pairs has its part of the error, and both tests must agree, so that
-one of them being right is enough (Berger, "Multiparameter hypothesis testing and acceptance sampling", Technometrics
-24, 1982). With the stated probability no point of the true front is missing from the result. No test shows that a point
-is *on* the front: it was only not refuted.
+A point is off the front if another one is shown to be better on one measure, and better on the other or equal in every
+replication; each of the k · (k − 1) ordered pairs has its part of the error, and both tests must agree, so that one of
+them being right is enough (Berger, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24,
+1982). With the stated probability no point of the true front is missing from the result. No test shows that a point is
+*on* the front: it was only not refuted.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _FORM: Final = re.compile(r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^()]+)\)
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A measure of a queue by which points are ranked."""
+    """A measure of a queue, by which points are ranked."""
 
     measure: str
     queue: str
 
     @property
     def larger_is_better(self) -> bool:
-        """Return whether more of it is better."""
+        """Return whether larger values are better."""
         return self.measure in LARGER
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A point with its mean of each criterion, and whether it was given up, and for which other point."""
+    """A point with its mean of each criterion, and the point that is shown to be better, if any."""
 
     point: Point
     means: tuple[float, ...]
@@ -64,32 +64,32 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The result for one criterion, the best, or for two, the front."""
+    """The result of a selection: for one criterion the best points, for two the front."""
 
     criteria: tuple[Criterion, ...]
     confidence: float
     replications: int
-    """Of the point that has the fewest."""
+    """The number of replications of the point that has the fewest."""
     ranked: tuple[Ranked, ...]
-    """The best mean of the first criterion first."""
+    """All points, by decreasing quality of the first criterion's mean."""
     left_out: tuple[Point, ...] = ()
-    """Points without enough replications that have the measure."""
+    """Points with too few replications that have the measure."""
     worse_at_most: float | None = None
-    """Of the best: how much worse than the best one the first of them is at most; None where nothing is shown."""
+    """For the best: the largest difference between the best point and the first; None if no bound is shown."""
     is_tie: bool = False
-    """Whether those that stay had one and the same value in every replication: more of them separate nothing."""
+    """Whether the remaining points had the same value in every replication, so that more replications separate none."""
 
     @property
     def staying(self) -> tuple[Ranked, ...]:
-        """The points that were not given up."""
+        """The points for which no other point is shown to be better."""
         return tuple(each for each in self.ranked if each.beaten_by is None)
 
 
 def parse_criteria(text: str, count: int, option: str) -> tuple[Criterion, ...]:
-    """Read one `--best` or `--front`: measures of queues, with commas between them.
+    """Parse the value of `--best` or `--front`: measures of queues, separated by commas.
 
     Raises:
-        UsageError: it is not of that form, or there is no such measure.
+        UsageError: it has another form, or a measure does not exist.
     """
     example = "'time_in_queue_p99(D-1)'" if count == 1 else "'high_water_mark(D-1),loss_ratio(D-1)'"
     parts = [_FORM.fullmatch(part) for part in re.split(r",(?![^()]*\))", text)]
@@ -109,12 +109,12 @@ def parse_criteria(text: str, count: int, option: str) -> tuple[Criterion, ...]:
 def select(
     results: Sequence[PointResult], criteria: Sequence[Criterion], confidence: float, *, paired: bool
 ) -> Selection:
-    """Return what the replications of a sweep show of its points.
+    """Select the points of a sweep that may be the best, or on the front.
 
     Args:
-        results: of `sweep`.
+        results: results of the sweep.
         criteria: one for the best, two for the front.
-        confidence: with which the best point, or every point of the front, is among those that stay.
+        confidence: probability that the best point, or every point of the front, is among the remaining ones.
         paired: whether replications of one number have the same arrivals at every point.
 
     Raises:
@@ -171,7 +171,7 @@ def _values_of(
 def _beats(
     values: _Values, other: Point, point: Point, criteria: Sequence[Criterion], error: float, paired: bool
 ) -> bool:
-    """Return whether `other` is shown to be better than a point on one criterion, and better or the same on all."""
+    """Return whether `other` is shown to be better than `point` on one criterion, and better or equal on all."""
     is_better = False
     for place, criterion in enumerate(criteria):
         a, b = values[point][place], values[other][place]
@@ -211,7 +211,7 @@ def _tested(a: Mapping[int, float], b: Mapping[int, float], confidence: float, p
 
 
 def _score(criterion: Criterion, value: float) -> float:
-    """Return a value of which less is better."""
+    """Return a value of a criterion with its sign chosen so that smaller is better."""
     return -value if criterion.larger_is_better else value
 
 

@@ -1,15 +1,15 @@
-"""The smallest settings that are shown to meet the targets, by simulating only where the answer is still open.
+"""The search for the smallest settings that are shown to meet targets, with as few simulations as possible.
 
-`sim.sizing.directions` states for each target whether a larger setting makes it better or worse. One setting: both
-ends are tried first. Targets that want it larger are met from some value on, which is found by bisection, and those
-that want it smaller up to some value: the settings between the two meet all. Several settings are searched one after
-the other, from the corner of the range that is best by the directions. Where a direction is unknown, or that corner is
-not enough, settings all over the range are tried, and nothing rests on a direction. Where a setting has listed values,
+`sim.sizing.directions` states for each target whether a larger setting makes it better or worse. With one setting, both
+ends are tried first. Targets that improve with larger values are met from some value on, which is found by bisection,
+and the others up to some value; the values between the two meet all targets. Several settings are searched one after
+the other, from the corner of the range that is best by the directions. If a direction is unknown, or that corner does
+not meet the targets, settings all over the range are tried, without use of directions. If a setting has listed values,
 every combination of them is tried.
 
-The answer that no value in the range meets a target is given only after its ends and its middle were tried. A candidate
+The answer that no value meets a target is given only after the ends and the middle of the range were tried. A candidate
 gets more replications until its targets are decided (`candidates.py`), or until they are used up, and then counts as
-not shown to meet. `statistics.py` has the statements and their errors.
+not shown to meet. `statistics.py` has the statements and their error probabilities.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The answer, or none, and everything that was tried, in order.
+    """The answer of a sizing, or None, and all tried candidates in order.
 
-    `largest`: of one setting, the largest value up to which all meet the targets, where that was looked for.
-    `contradicted`: what was seen and does not fit a direction that the search rests on.
+    `largest`: for one setting, the largest value up to which all values meet the targets, if it was searched for.
+    `contradicted`: observations that contradict a direction on which the search relies.
     """
 
     settings: tuple[VariedSetting, ...]
@@ -76,17 +76,17 @@ class Sizing:
     largest: int | None = None
     most_replications: int = MOST_REPLICATIONS
     deterministic: bool = False
-    """Whether nothing is random with the settings of any candidate, so that each had one replication."""
+    """Whether the scenario is deterministic at every candidate, so that each had one replication."""
     cost: Cost | None = None
-    """The estimated cost before the search began, where that was requested."""
+    """The estimated cost before the search began, if it was requested."""
 
     @property
     def monotone(self) -> bool:
-        """Return whether what was seen fits the directions that the search rests on."""
+        """Return whether the observations agree with the directions on which the search relies."""
         return not self.contradicted
 
     def tried(self, place: int) -> list[int]:
-        """Return the values of a setting that were simulated, in ascending order."""
+        """Return the simulated values of a setting, in ascending order."""
         return sorted({each.values[place] for each in self.candidates})
 
 
@@ -113,17 +113,17 @@ def size(
     """Find the smallest settings that are shown to meet every target.
 
     Args:
-        scenario: what is simulated; its seed gives every candidate the same arrivals.
+        scenario: the scenario; its seed gives every candidate the same arrivals.
         targets: conditions that must all hold.
-        settings: what may be varied.
-        confidence: that what is stated of the answer is true.
-        most_replications: a candidate's; one that is still open then counts as not meeting. By default as many as the
-            targets need; of several recordings, one a recording.
-        stated: what a measure of a queue is at most in every run, for targets on means.
-        options: where Spark runs.
-        runner: what simulates instead of Spark.
-        report: called with every candidate once it is simulated.
-        agree: called with the estimated cost before the search begins; what it raises ends it.
+        settings: the settings to vary.
+        confidence: probability that the statements about the answer are true.
+        most_replications: largest number of replications of a candidate, after which an undecided one counts as not
+            meeting. None: as many as the targets need; with several recordings, one for each.
+        stated: upper bounds of measures of queues in every run, for targets on means.
+        options: master and settings of Spark.
+        runner: simulates the tasks instead of Spark.
+        report: called with every simulated candidate.
+        agree: called with the estimated cost before the search begins; an exception that it raises ends the search.
 
     Raises:
         UsageError: no target, nothing to vary, too many combinations, too few replications for a target, or a queue
@@ -181,7 +181,9 @@ def _cost(
     highest: Point,
     runner: Runner,
 ) -> Cost:
-    """Return about what the search will cost: as many replications as run at once are timed at the highest settings."""
+    """Return the estimated cost of the search, by timing as many replications as run at once, at the highest
+    settings.
+    """
     slots = runner.slots
     seconds = seconds_of([Task(highest, number, scenario.seed) for number in range(slots)], runner)
     listed = any(setting.choices for setting in settings)
@@ -197,7 +199,7 @@ def _cost(
 
 
 def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect]) -> int:
-    """Return among how many events that could make the answer false the error is divided."""
+    """Return the number of events that could make the answer false, among which the error is divided."""
     directions = {effect.direction for effect in effects}
     listed = any(setting.choices for setting in settings)
     if Direction.UNKNOWN in directions:
@@ -220,14 +222,14 @@ _MORE_RECORDINGS: Final = (
 
 
 def _check_runs(targets: Sequence[Target], error: float, runs: int, named: str, remedy: str) -> None:
-    """Refuse a number of runs that cannot show a target.
+    """Raise an error if a number of runs cannot show a target.
 
     Args:
-        targets: all of them.
+        targets: all targets.
         error: the largest probability of a false answer.
-        runs: of a candidate at most.
-        named: these runs, as they were asked for.
-        remedy: what to do, with `{needed}` in the place of the number.
+        runs: largest number of runs of a candidate.
+        named: text that names these runs, as they were requested.
+        remedy: remedy of the error, with `{needed}` in place of the needed number.
     """
     for target in targets:
         needed = runs_needed(target, error)
@@ -246,7 +248,9 @@ def _enough(
     scenario: Scenario,
     stated: dict[tuple[str, str], float],
 ) -> int:
-    """Return the largest number of replications of a candidate: enough to show the targets, of a mean within bounds."""
+    """Return the largest number of replications of a candidate: enough to show the targets, limited for targets on
+    means.
+    """
     wanted = [MOST_REPLICATIONS]
     for target in targets:
         if target.kind is TargetKind.MEAN:
@@ -269,7 +273,7 @@ def _check_queues(targets: Sequence[Target], queues: Sequence[str]) -> None:
 
 
 def _search(search: Candidates, effects: Sequence[Effect]) -> _Found:
-    """Return what the search finds by the method that the directions allow."""
+    """Search by the method that the directions allow."""
     settings = search.settings
     if any(setting.choices for setting in settings):
         return _Found(Method.LIST, _cheapest(search, _lists(settings, listed=True)))
@@ -288,7 +292,9 @@ def _search(search: Candidates, effects: Sequence[Effect]) -> _Found:
 
 
 def _between(search: Candidates, setting: VariedSetting, effects: Sequence[Effect]) -> _Found:
-    """Search one setting: what wants it larger is met from some value on, what wants it smaller up to some value."""
+    """Search one setting: find the least value for targets that improve with larger values, and the largest for the
+    others.
+    """
     larger = [effect.target for effect in effects if effect.direction is Direction.BETTER]
     smaller = [effect.target for effect in effects if effect.direction is Direction.WORSE]
     low, high = setting.low, setting.high
@@ -303,7 +309,9 @@ def _between(search: Candidates, setting: VariedSetting, effects: Sequence[Effec
 
 
 def _boundary(meets: Callable[[int], bool], holds: int, fails: int) -> int | None:
-    """Return the last value that meets on the way from one end, which should meet, to the other."""
+    """Return the last value that meets the targets between `holds`, which should meet them, and `fails`; by
+    bisection.
+    """
     if meets(fails):
         return fails
     if not meets(holds):
@@ -318,16 +326,17 @@ def _boundary(meets: Callable[[int], bool], holds: int, fails: int) -> int | Non
 
 
 def _middle(low: int, high: int) -> int:
-    """Return a value between two: the geometric middle while they are far apart, for limits span powers of ten."""
+    """Return a value between two: the geometric mean while they are far apart, since limits span powers of ten."""
     if high - low < max(2, high // 8):
         return (low + high) // 2
     return max(low + 1, min(high - 1, math.isqrt(max(1, low) * high)))
 
 
 def _ends_and_middle(search: Candidates) -> Values | None:
-    """Try what is left of the ends and the middle, and return the smallest candidate of all that meets, if any.
+    """Try the ends and the middle of the range if they were not tried; return the smallest candidate that meets, if
+    any.
 
-    Only a candidate that contradicts a direction can.
+    Only a candidate that contradicts a direction can meet.
     """
     lows, highs = (tuple(getattr(each, end) for each in search.settings) for end in ("low", "high"))
     middle = tuple(_middle(low, high) if high - low > 1 else low for low, high in zip(lows, highs, strict=True))
@@ -336,9 +345,10 @@ def _ends_and_middle(search: Candidates) -> Values | None:
 
 
 def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
-    """Bisect one setting after the other, each between its lowest value and one that is known to meet.
+    """Bisect one setting after the other, each between its lowest value and one that is known to meet the targets.
 
-    The first candidate is the corner that is best by the directions: high where any target wants a setting larger.
+    The first candidate is the corner that is best by the directions: high for a setting that any target needs to be
+    larger.
     """
     raised = {effect.setting for effect in effects if effect.direction is Direction.BETTER}
     best = [setting.high if setting in raised else setting.low for setting in search.settings]
@@ -357,7 +367,7 @@ def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
 
 
 def _lists(settings: Sequence[VariedSetting], *, listed: bool) -> list[Sequence[int]]:
-    """Return the values of each setting that are combined: those that are listed, or some all over its range."""
+    """Return the values of each setting that are combined: those that are listed, or values spread over its range."""
     if listed:
         return [setting.choices or tuple(dict.fromkeys((setting.low, setting.high))) for setting in settings]
     count = _SCANNED.get(len(settings), 3)
@@ -365,8 +375,8 @@ def _lists(settings: Sequence[VariedSetting], *, listed: bool) -> list[Sequence[
 
 
 def _spread(low: int, high: int, count: int) -> tuple[int, ...]:
-    """Return the given number of values from one end to the other, each about the same factor larger; all if there are
-    no more.
+    """Return `count` values from `low` to `high`, each larger by about the same factor; all values if there are no
+    more.
     """
     if high - low < count:
         return tuple(range(low, high + 1))
@@ -376,7 +386,7 @@ def _spread(low: int, high: int, count: int) -> tuple[int, ...]:
 
 
 def _cheapest(search: Candidates, lists: Sequence[Sequence[int]]) -> Values | None:
-    """Try every combination and return the one with the least memory, then the smallest values."""
+    """Try every combination; return the one that meets with the least memory, then the smallest values."""
     if math.prod(len(values) for values in lists) > MOST_COMBINATIONS:
         raise UsageError(f"more than {MOST_COMBINATIONS} combinations", remedy="Give fewer values.")
     search.simulate(list(itertools.product(*lists)))
@@ -385,7 +395,7 @@ def _cheapest(search: Candidates, lists: Sequence[Sequence[int]]) -> Values | No
 
 
 def _contradicted(search: Candidates, effects: Sequence[Effect]) -> list[Effect]:
-    """Return the directions that two candidates which differ in one setting contradict."""
+    """Return the directions that are contradicted by two candidates that differ in one setting."""
     found = []
     for number, effect in enumerate(effects):
         place, wanted = search.settings.index(effect.setting), number % len(search.targets)

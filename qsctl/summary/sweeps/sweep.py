@@ -1,7 +1,7 @@
-"""Run a sweep: one stream of pieces, whose results the workers write to the sweep's folder as they come.
+"""The execution of a sweep: one stream of pieces, whose results the workers write to the sweep's folder.
 
-Results depend on the plan alone: a task's seed comes with it, so that placement, retries and speculation change
-nothing. While the sweep runs, this process has the tasks and counts them; it reads the results at the end.
+Results depend on the plan alone: a task contains its seed, so that placement, retries and speculation change nothing.
+While the sweep runs, this process hands out the tasks and counts them; it reads the results at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """The progress of a sweep: replications done, their total, and those that existed before."""
+    """The progress of a sweep: completed replications, their total, and those that existed before."""
 
     done: int
     total: int
@@ -57,23 +57,22 @@ def run_sweep(
     agree: Callable[[Cost], None] | None = None,
     rounds: Rounds | None = None,
 ) -> list[PointResult]:
-    """Do what is not done yet of a sweep.
+    """Run the tasks of a sweep that have no result yet.
 
     Args:
-        plan: checked by `plan_sweep`.
-        folder: where results are kept; an earlier part of the same sweep is kept.
-        options: where Spark runs.
-        progress: called whenever replications are done.
-        spark: a session of the caller's own instead of one by `options`: of a notebook, or of `spark-submit`.
-        runner: what simulates instead of Spark.
-        agree: called once with the estimated cost of the rest, when the first replications were timed; other workers
-            go on meanwhile. What it raises ends the sweep, and what is done is kept.
-        rounds: decides the number of replications of every point in place of the plan. What `is_enough` raises ends
-            the sweep, and what is done is kept.
+        plan: a plan of `plan_sweep`.
+        folder: folder of the results; earlier results of the same sweep are kept.
+        options: master and settings of Spark.
+        progress: called whenever replications are completed.
+        spark: a session of the caller, instead of `options`: of a notebook, or of `spark-submit`.
+        runner: simulates the tasks instead of Spark.
+        agree: called once with the estimated cost of the rest, after the first replications were timed, while other
+            workers continue. An exception that it raises ends the sweep, and results are kept.
+        rounds: determines the number of replications of every point instead of the plan. An exception of `is_enough`
+            ends the sweep, and results are kept.
 
     Returns:
-        The results of the plan's points: those that were there and those computed now; with `rounds` as many of every
-        point as were decided.
+        The results of the plan's points, earlier and new ones; with `rounds` as many for every point as were decided.
 
     Raises:
         InvalidInput: the folder holds another sweep, is being written by another command or cannot be written, or a
@@ -111,7 +110,7 @@ def _simulated(
     agree: Callable[[Cost], None] | None,
     rounds: Rounds | None,
 ) -> list[PointResult]:
-    """Simulate what is missing of the first plan, and of those after it until the results are enough."""
+    """Simulate the missing tasks of the first plan, and of those after it until the results are enough."""
     is_asked = agree is None
     reused = _count_finished(plans[0], before)
 
@@ -148,11 +147,11 @@ def _simulated(
 
 
 def _count_finished(plan: SweepPlan, there: set[tuple[str, int]]) -> int:
-    """Return how many tasks of a plan are finished.
+    """Return the number of finished tasks of a plan.
 
     Args:
-        plan: of the sweep.
-        there: points' keys and replications that are finished.
+        plan: a plan of the sweep.
+        there: keys of points and numbers of replications that are finished.
     """
     keys = {point.key for point in plan.points()}
     return sum(key in keys and replication < plan.replications for key, replication in there)
@@ -162,7 +161,7 @@ def _results_of(plan: SweepPlan, there: Sequence[PointResult], folder: Location)
     """Return the results of a plan's tasks, in their order.
 
     Raises:
-        Damaged: one is missing.
+        Damaged: a result is missing.
     """
     found = {(result.point.key, result.replication): result for result in there}
     wanted = [(task.point.key, task.replication) for task in plan.tasks()]

@@ -1,9 +1,9 @@
-"""The folder of a sweep: what was asked (`sweep.json`), and small Parquet files of finished replications.
+"""The folder of a sweep: its description (`sweep.json`), and small Parquet files of finished replications.
 
-A part is written by the process that has simulated it, under a hidden name, and renamed; the next call reads what is
-there and does the rest. A part is named by its checksum and carries its sweep's identity, so that one that is not
-listed yet is known to be whole, and one that is written twice is one. `sweep.json` lists the parts once a call has
-ended, and is sealed: what is missing, changed or of another sweep is never summed up.
+A part is written by the process that has simulated it, under a hidden name, and renamed; the next call reads the
+existing parts and simulates the rest. A part is named by its checksum and contains its sweep's identity, so that an
+unlisted part is known to be complete, and a part written twice exists once. `sweep.json` lists the parts when a call
+has ended, and has a checksum: a missing, changed or foreign part is an error, and is never part of a result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ POINTS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class PointResult:
-    """One replication at one point: the figures of each queue."""
+    """The figures of each queue in one replication at one point."""
 
     point: Point
     replication: int
@@ -80,10 +80,10 @@ class PointResult:
 
 
 def refuse_foreign_folder(folder: Location) -> None:
-    """Check that a folder is missing, empty, or a sweep's.
+    """Check that a folder is missing, empty, or a sweep folder.
 
     Raises:
-        InvalidInput: it holds something else.
+        InvalidInput: it holds other files.
     """
     if (folder / SWEEP_FILE).exists() or not folder.is_dir():
         return
@@ -92,10 +92,10 @@ def refuse_foreign_folder(folder: Location) -> None:
 
 
 def open_sweep(folder: Location, plan: SweepPlan) -> None:
-    """Make the folder of a sweep, or check that it holds an earlier part of the same one.
+    """Create the folder of a sweep, or check that it holds earlier results of the same sweep.
 
     Raises:
-        InvalidInput: it holds a sweep of another scenario or seed, or something else.
+        InvalidInput: it holds a sweep of another scenario or seed, or other files.
         Damaged: its `sweep.json` was changed since it was written, or another version of qsctl wrote it.
     """
     digest = scenario_digest(dataclasses.replace(plan.scenario, replications=1, seed=0))
@@ -119,10 +119,10 @@ def open_sweep(folder: Location, plan: SweepPlan) -> None:
 
 
 def read_sweep(folder: Location) -> Mapping[str, Any]:
-    """Return a sweep's `sweep.json`, checked.
+    """Return the verified content of a sweep's `sweep.json`.
 
     Raises:
-        NotFound: it is not a sweep's folder.
+        NotFound: the folder is not a sweep folder.
         Damaged: its `sweep.json` cannot be read, was changed since it was written, or has another format.
     """
     file = folder / SWEEP_FILE
@@ -164,7 +164,7 @@ class _Listing(msgspec.Struct):
 
 
 class _Silent(msgspec.Struct):
-    """One replication without a message."""
+    """A replication in which no message occurred."""
 
     values: dict[str, str]
     replication: int
@@ -185,7 +185,7 @@ class _Document(msgspec.Struct):
 
 
 def sweep_scenario(folder: Location, document: Mapping[str, Any]) -> str:
-    """Return the text of the scenario that was swept.
+    """Return the text of the sweep's scenario.
 
     Raises:
         Damaged: the file is missing or was changed.
@@ -197,20 +197,20 @@ def sweep_scenario(folder: Location, document: Mapping[str, Any]) -> str:
 
 
 def sweep_identity(folder: Location) -> str:
-    """Return what identifies a sweep: its parts carry it.
+    """Return the identity of a sweep, which its parts contain.
 
     Raises:
-        Damaged: as `read_sweep`.
+        Damaged: as for `read_sweep`.
     """
     return _identity(read_sweep(folder))
 
 
 def encode_part(results: Sequence[PointResult], identity: str) -> bytes:
-    """Return a part of a sweep: the same for the same results, in whatever process it is made.
+    """Serialize results to a part of a sweep; equal results yield equal octets in any process.
 
     Args:
         results: finished replications.
-        identity: of the sweep.
+        identity: identity of the sweep.
     """
     rows = [
         {
@@ -233,10 +233,10 @@ def encode_part(results: Sequence[PointResult], identity: str) -> bytes:
 
 
 def store_part(folder: Location, content: bytes) -> None:
-    """Write a part under the name of its content; one that is there is the same and stays.
+    """Write a part under a name derived from its content, unless it exists.
 
     Raises:
-        OSError: it cannot be written; nothing of it is left.
+        OSError: it cannot be written; nothing remains of it.
     """
     place = folder / POINTS_FOLDER / _part_name(_listing(content)["blake2b"])
     if not place.is_file():
@@ -244,10 +244,10 @@ def store_part(folder: Location, content: bytes) -> None:
 
 
 def list_parts(folder: Location) -> None:
-    """List every part in `sweep.json`: from then on one that is missing is damage.
+    """List every part in `sweep.json`, so that a missing part is detected as damage from then on.
 
     Raises:
-        Damaged: as `read_sweep`.
+        Damaged: as for `read_sweep`.
         InvalidInput: the folder cannot be written.
     """
     document = dict(read_sweep(folder))
@@ -272,7 +272,7 @@ def _part_name(digest: str) -> str:
 
 @contextmanager
 def written(folder: Location) -> Iterator[None]:
-    """Turn what the file system refuses inside the block into one error.
+    """Convert an OSError inside the block to one error about the sweep's folder.
 
     Raises:
         InvalidInput: a file of the sweep cannot be written.
@@ -294,7 +294,7 @@ _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _write_whole(place: Location, content: bytes) -> None:
-    """Write a file under a hidden name and rename it; what cannot be written whole is removed."""
+    """Write a file under a hidden name and rename it; remove it if it cannot be written completely."""
     hidden = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"  # a copy of the task may write it, too
     try:
         hidden.write_bytes(content)
@@ -306,10 +306,10 @@ def _write_whole(place: Location, content: bytes) -> None:
 
 
 def grid_order(document: Mapping[str, Any]) -> Callable[[Point], tuple[int, ...]]:
-    """Return the key by which points are sorted in the order of a sweep's grid, those of other grids behind.
+    """Return a sort key that orders points as in a sweep's grid, and points of other grids after them.
 
     Args:
-        document: of `read_sweep`.
+        document: result of `read_sweep`.
     """
     places = {axis["path"]: {value: place for place, value in enumerate(axis["values"])} for axis in document["axes"]}
     beyond = max((len(each) for each in places.values()), default=0)
@@ -325,7 +325,7 @@ def read_results(folder: Location) -> list[PointResult]:
     """Return every finished replication, in the order of points and replications.
 
     Raises:
-        NotFound: it is not a sweep's folder.
+        NotFound: the folder is not a sweep folder.
         Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
     document = read_sweep(folder)
@@ -378,20 +378,20 @@ def _results_of(path: Location, content: bytes, identity: str) -> list[PointResu
 
 
 def _write_document(folder: Location, document: Mapping[str, Any]) -> None:
-    """Replace `sweep.json` in one step, sealed."""
+    """Replace `sweep.json` atomically, with its checksum."""
     sealed = {**document, "seal": _seal(document)}
     text = json.dumps(sealed, indent=2, ensure_ascii=False) + "\n"
     _write_whole(folder / SWEEP_FILE, text.encode("utf-8"))
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """Return a hash over the document's content, whatever its layout."""
+    """Return the checksum of the document's content, which does not depend on its layout."""
     rest = {name: value for name, value in document.items() if name != "seal"}
     return describe_text(json.dumps(rest, sort_keys=True).encode()).blake2b
 
 
 def _identity(document: Mapping[str, Any]) -> str:
-    """Return what identifies the sweep: its parts carry it."""
+    """Return the identity of the sweep, which its parts contain."""
     return describe_text(json.dumps([document[name] for name in _IDENTITY]).encode()).blake2b
 
 
@@ -418,5 +418,5 @@ def _compare(path: Location, listed: Mapping[str, Any] | None, found: Mapping[st
 
 
 def finished(results: Iterable[PointResult]) -> set[tuple[str, int]]:
-    """Return the points' keys and replications that need not be done again."""
+    """Return the key of the point and the number of the replication for each finished result."""
     return {(result.point.key, result.replication) for result in results}

@@ -1,10 +1,10 @@
-"""The tasks of a sweep as one stream, also where their number is decided while it runs, by rounds.
+"""The tasks of a sweep as one stream, also if their number is decided by rounds while it runs.
 
-Every point has the same number of repetitions. After each of a series of numbers all results so far are looked at, and
-decide whether they are enough: as if nothing else had been simulated, so that the answer depends neither on the number
-of workers nor on the order in which they end. A worker that would have nothing to do until the last result of a round
-is there gets a task of the next round. What it finds is returned to the driver, and becomes a part of the folder when
-the round has come to that, so that the folder never has more than what was decided.
+Every point has the same number of repetitions. After each number of a series, all results so far are evaluated and
+decide whether they are enough, as if nothing else had been simulated, so that the answer depends neither on the number
+of workers nor on the order in which they end. A worker that would be idle until the last result of a round gets a task
+of the next round. Its result is returned to the driver, and becomes a part of the folder when that round begins, so
+that the folder never has more results than were decided on.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from qsctl.summary.sweeps.sweep_folder import PointResult
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The numbers of repetitions after which a sweep is looked at, in ascending order, and what decides there."""
+    """The numbers of repetitions after which a sweep is evaluated, in ascending order, and the decision to stop."""
 
     counts: Sequence[int]
     is_enough: Callable[[Sequence[PointResult]], bool]
-    """Decides whether the results of all points so far are enough; it is not asked at the last number."""
+    """Returns whether the results of all points so far are enough; not called at the last number."""
 
 
 class RoundStream:
-    """Gives the tasks of a round, and meanwhile those of the next one to workers that have nothing else to do."""
+    """A source of the tasks of a round, and of those of the next round for workers that would be idle."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class RoundStream:
         """Begin with the first round.
 
         Args:
-            plans: one a round, from the first that is not finished on.
-            there: points' keys and replications that are finished.
-            place: where parts belong.
-            runner: what simulates.
-            keep: writes results of the driver as a part.
+            plans: a plan for each round, from the first unfinished one.
+            there: keys of points and numbers of replications that are finished.
+            place: folder for the parts.
+            runner: simulates the tasks.
+            keep: writes results that the driver has as a part.
         """
         self._plans = plans
         self._there = there
@@ -70,7 +70,7 @@ class RoundStream:
         return self._left
 
     def give(self) -> TaskPiece | None:
-        """Return the next piece; None: there is none now."""
+        """Return the next piece; None if there is none at present."""
         piece = self._now.give()
         if piece is None and self._left and self._flying < self._runner.slots * self._runner.jobs_ahead:
             piece = self._following().give() if self._round + 1 < len(self._plans) else None
@@ -78,7 +78,7 @@ class RoundStream:
         return piece
 
     def note(self, done: DonePiece) -> None:
-        """Note that a piece has ended, of this round or the next one."""
+        """Record the end of a piece of this round or the next one."""
         self._flying -= 1
         self.time.note(done)
         count = self._plans[self._round].replications
@@ -88,7 +88,7 @@ class RoundStream:
         self._left -= sum(task.replication < count for task in done.piece.tasks)
 
     def begin_next(self) -> None:
-        """Begin the next round: what is there of it already is kept."""
+        """Begin the next round, and write the results of it that exist already."""
         self._now, self._next = self._following(), None
         self._now.kept = self._place
         self._round += 1

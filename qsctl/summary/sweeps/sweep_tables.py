@@ -1,7 +1,7 @@
-"""A sweep's folder as tables: a column a varied setting, and a column a measure with its interval.
+"""A sweep's folder as tables: a column for each varied setting, and for each measure with its interval.
 
-Read only: what a sweep wrote is read as `sweep_folder` reads it, with its checksums. Settings are numbers where all
-their values are plain numbers, else the texts that were given.
+The folder is only read, and verified by its checksums as in `sweep_folder`. Settings are numbers if all their values
+are plain numbers, else texts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _QUEUE: Final = column("queue", pa.string(), "Queue, all of its clients together
 
 
 def sweep_tables(folder: Location, confidence: float = DEFAULT_CONFIDENCE) -> dict[str, pa.Table]:
-    """Return the tables of a sweep as it is now, by the names of `SWEEP_TABLES`.
+    """Return the tables of a sweep in its current state, by the names of `SWEEP_TABLES`.
 
     Args:
-        folder: of the sweep.
-        confidence: of the intervals over the repetitions.
+        folder: the sweep folder.
+        confidence: confidence level of the intervals over the repetitions.
 
     Raises:
-        NotFound: it is not a sweep's folder.
+        NotFound: the folder is not a sweep folder.
         Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
     document = read_sweep(folder)
@@ -101,7 +101,7 @@ def _points(results: Sequence[PointResult], paths: Sequence[str]) -> pa.Table:
 
 
 def _settings(points: Sequence[Point], paths: Sequence[str], taken: set[str]) -> list[tuple[pa.Field, list[Any]]]:
-    """Return a column a varied setting; one whose path is the name of another column is `setting PATH`."""
+    """Return a column for each varied setting; a path that equals another column's name becomes `setting PATH`."""
     made = []
     for path in paths:
         values = [dict(point.values).get(path) for point in points]
@@ -112,7 +112,7 @@ def _settings(points: Sequence[Point], paths: Sequence[str], taken: set[str]) ->
 
 
 def _converted(values: Sequence[str | None]) -> tuple[pa.DataType, list[Any]]:
-    """Return the values as numbers where all are plain ones."""
+    """Return the values as numbers if all are plain numbers, else as texts, with their Arrow type."""
     for kind, read in ((pa.int64(), int), (pa.float64(), float)):
         try:
             converted = [None if each is None else read(each) for each in values]

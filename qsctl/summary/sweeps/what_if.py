@@ -1,11 +1,11 @@
-"""The effect of a setting on a queue: a few values simulated with the same arrivals, and those that suffice.
+"""The effect of a setting on a queue: a few values simulated with the same arrivals, and the values that suffice.
 
-Every value has the same number of replications, with common random numbers. Intervals are Student's, and all that are
-shown for the measure that decides hold together with the confidence that is stated (Bonferroni): a value is enough
-where the whole of its interval is. A time is enough where it is at most a tenth above the lowest one: that is tested by
-the pairs of replications, which have the same arrivals, so that their common part is not part of the error.
+Every value has the same number of replications, with common random numbers. Intervals are Student's; all reported
+intervals of the deciding measure hold together with the stated confidence (Bonferroni). A value suffices if its whole
+interval does. A time suffices if it is at most a tenth above the lowest one, which is tested by pairs of replications:
+they have the same arrivals, so that the common variation is not part of the error.
 
-Decides: which measure a setting is judged by, and which value of it suffices where the user states none.
+Decides by which measure a setting is judged, and which value of it suffices if the user gives none.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ _ENOUGH: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """The bound for the deciding measure: a number, a fraction of the messages, or near the best value's."""
+    """The sufficient bound of the deciding measure: a number, a fraction of the messages, or a distance from the best
+    value.
+    """
 
     measure: str
     below: float | None
@@ -73,9 +75,9 @@ class Enough:
 
 @dataclass(frozen=True, slots=True)
 class ValuePoint:
-    """One value of the setting, with its measures; `arrived`: messages of a run, on average.
+    """One value of the setting, with its measures; `arrived` is the mean number of messages in a run.
 
-    `deciding`: the measure that decides, one a replication; empty where one of them has none.
+    `deciding`: the deciding measure in each replication; empty if a replication lacks it.
     """
 
     text: str
@@ -86,7 +88,7 @@ class ValuePoint:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """The values in their order, what decides, and the first value that is enough; None: none is shown to be."""
+    """The values in their order, the deciding measure, and the first value that suffices; None if none is shown to."""
 
     points: tuple[ValuePoint, ...]
     enough: Enough
@@ -96,21 +98,21 @@ class WhatIfAnswer:
 
     @property
     def best(self) -> ValuePoint | None:
-        """The value whose mean is lowest, the first of several; None where no value has the measure."""
+        """The first value with the lowest mean of the deciding measure; None if no value has the measure."""
         known = [each for each in self.points if self.enough.measure in each.measures]
         return min(known, key=lambda each: each.measures[self.enough.measure].mean, default=None)
 
 
 def measures_of(path: str) -> tuple[str, ...]:
-    """Return what is shown of a setting, first what decides."""
+    """Return the measures that are reported for a setting, the deciding one first."""
     return _BY_PATH.get(path, _USUAL)
 
 
 def enough_of(text: str | None, measure: str) -> Enough:
-    """Return what is enough: a target such as `duplicates<1%` or `time_to_done_p99<30s`, or what is usual.
+    """Parse a sufficient bound: a target such as `duplicates<1%` or `time_to_done_p99<30s`; None: the usual bound.
 
     Raises:
-        UsageError: it is not of that form, or there is no such measure.
+        UsageError: it has another form, or the measure does not exist.
     """
     if text is None:
         share = _ENOUGH.get(measure)
@@ -137,13 +139,13 @@ def enough_of(text: str | None, measure: str) -> Enough:
 def answer_of(
     runs: Iterable[tuple[str, Sequence[Figures]]], measures: Sequence[str], enough: Enough, confidence: float
 ) -> WhatIfAnswer:
-    """Return the answer of the runs.
+    """Return the answer from the runs.
 
     Args:
-        runs: each value with the figures of the queue, one a replication.
-        measures: what is shown, besides what decides.
-        enough: what decides.
-        confidence: that all intervals of the measure that decides hold together.
+        runs: each value with the figures of the queue, one for each replication.
+        measures: the reported measures, besides the deciding one.
+        enough: the sufficient bound.
+        confidence: probability that all intervals of the deciding measure hold together.
     """
     listed = list(runs)
     each_holds = 1.0 - (1.0 - confidence) / max(1, len(listed))
@@ -155,7 +157,7 @@ def answer_of(
 
 
 def _is_enough(point: ValuePoint, best: ValuePoint, enough: Enough, confidence: float) -> bool:
-    """Return whether a value is shown to be enough."""
+    """Return whether a value is shown to suffice."""
     if not point.deciding:
         return False
     if enough.below is not None:
@@ -181,7 +183,7 @@ def _point(
 
 
 def counts_messages(measure: str) -> bool:
-    """Return whether a measure counts messages, so that it has a share of those that arrived."""
+    """Return whether a measure counts messages, so that it can be reported as a share of arrivals."""
     return measure in _OF_MESSAGES
 
 
