@@ -31,7 +31,7 @@ LEFT_OUT: Final = {
     "starlette": "the page of `qsctl web`",
     "uvicorn": "the page of `qsctl web`",
 }
-"""Modules that `qsctl-service` comes without, with what needs them."""
+"""Modules that `qsctl-service` omits, with the features that need them."""
 
 
 def installed() -> tuple[str, str]:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 Release: TypeAlias = Callable[[], None]
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that ask a command to end."""
+"""Signals that request the end of a command."""
 
 _STEP_S: Final = 10.0
-"""The longest wait, as the process leaves, for a step of another thread."""
+"""Longest wait, when the process leaves, for the end of another thread's step, in seconds."""
 
 
 class _State:
@@ -43,12 +43,12 @@ class _State:
         self.steps = threading.RLock()
         """Held during a step of any thread."""
         self.main_depth = 0
-        """Nested steps of the main thread, in which an interrupt waits."""
+        """Depth of nested steps of the main thread, which defer interrupts."""
         self.is_noted = False
-        """An interrupt waits for the end of a step."""
+        """Whether an interrupt is deferred to the end of a step."""
         self.is_leaving = False
         self.leaves = False
-        """The process ends by `leave`, whatever happens: `will_leave` was called."""
+        """Whether `will_leave` was called: the process ends by `leave` in every case."""
 
 
 _state: Final = _State()

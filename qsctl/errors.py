@@ -56,7 +56,7 @@ EXIT_STATUS_MEANINGS: Final[Mapping[ExitStatus, str]] = {
     ExitStatus.INTERRUPTED: "interrupted",
     ExitStatus.OUTPUT_CLOSED: "the reader of standard output went away, as `head` does; nothing is printed about it",
 }
-"""The documentation of each, in Markdown."""
+"""The meaning of each exit status for the documentation, in Markdown."""
 
 
 class QsctlError(Exception):
@@ -74,9 +74,9 @@ class QsctlError(Exception):
         self.message = message
         self.remedy = remedy
         self.context = ""
-        """The service that it is about, where a command found that out by itself among several; empty: it was given."""
+        """The service concerned, if the command chose it among several by itself; empty if the user named it."""
         self.place = ""
-        """The place where no service was found, and the source of that place."""
+        """The location where no service was found, and the source of that location."""
 
 
 class InvalidInput(QsctlError):
@@ -146,8 +146,8 @@ class OutputClosed(QsctlError):
 
 
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
-"""Exceptions of decoding octets that are not valid, from any source.
+"""Exceptions raised when invalid octets of any source are decoded.
 
-Text that is not UTF-8 is a ValueError, as msgspec's own errors are since 0.20; nesting ends in a RecursionError, a size
-that no machine has in an OverflowError.
+Text that is not UTF-8 is a ValueError, as msgspec's own errors are since 0.20; deep nesting raises a RecursionError, an
+excessive size an OverflowError.
 """

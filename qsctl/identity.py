@@ -18,35 +18,36 @@ import msgspec
 from qsctl.errors import UsageError
 
 Guid = NewType("Guid", bytes)
-"""16 octets."""
+"""A DDS GUID, 16 octets."""
 
 GUID_SIZE_BYTES: Final = 16
 NIL_GUID: Final = Guid(bytes(GUID_SIZE_BYTES))
 
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
-"""The largest number of a pair of a signed and an unsigned 32-bit half."""
+"""The largest sequence number that a signed and an unsigned 32-bit half can represent."""
 
 WholeGuid: TypeAlias = Annotated[Guid, msgspec.Meta(min_length=GUID_SIZE_BYTES, max_length=GUID_SIZE_BYTES)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_NUMBER_MAX)]
-"""A whole number from 0 on: decoding checks it; values of this process are not checked."""
+"""An integer from 0; validated when decoded, but not when created in this process."""
 
 
 Incarnation = NewType("Incarnation", int)
-"""One creation of a queue, a shared subscriber or a service; positions of samples mean something within one only.
+"""The number of one creation of a queue, a shared subscriber or a service; positions of samples are comparable only
+within one incarnation.
 
-1 to `INCARNATION_MAX`, drawn at random by the driver, so that no two are ever the same (our reading: the manual knows
+1 to `INCARNATION_MAX`, drawn at random by the driver, so that no two are ever equal (our reading: the manual identifies
 a queue by its name alone).
 """
 
 INCARNATION_MAX: Final = 2**63 - 1
 _INCARNATION_DIGITS: Final = 16
 NIL_INCARNATION: Final = Incarnation(0)
-"""That of what was created before incarnations were recorded."""
+"""The incarnation of an object that was created before incarnations were recorded."""
 
 WholeIncarnation: TypeAlias = Annotated[Incarnation, msgspec.Meta(ge=0, le=INCARNATION_MAX)]
 
 DrawIncarnation: TypeAlias = Callable[[], Incarnation]
-"""Returns another incarnation with each call: the core has no source of randomness."""
+"""Returns another incarnation with each call; passed to the core, which has no source of randomness."""
 
 
 class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):

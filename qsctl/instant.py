@@ -20,7 +20,7 @@ MINUTE_NS: Final[Nanoseconds] = 60 * SECOND_NS
 HOUR_NS: Final[Nanoseconds] = 60 * MINUTE_NS
 
 INFINITE_NS: Final[Nanoseconds] = 2**63 - 1
-"""Longer than any run: what DURATION_INFINITE becomes. Instants saturate here, see `later`."""
+"""The value of DURATION_INFINITE, longer than any run. Instants saturate at this value, see `later`."""
 
 _UNITS: Final[dict[str, Nanoseconds]] = {
     "ns": 1,
@@ -35,7 +35,7 @@ _UNITS: Final[dict[str, Nanoseconds]] = {
 }
 _PART = re.compile(r"(\d+)(?:\.(\d+))?\s*(ns|us|µs|ms|min|s|m|h|d)")
 _LETTERS_MAX: Final = 100
-"""The longest text of a duration: 2**63 nanoseconds in every unit are shorter."""
+"""The largest accepted length of a duration's text, which suffices for 2**63 nanoseconds in every unit."""
 
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+")
 

@@ -16,7 +16,7 @@ from qsctl.errors import UsageError
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 CHARACTERS_MAX: Final = 4096
-"""Of an address, a user name, a password or a token."""
+"""Largest length of an address, a user name, a password or a token, in characters."""
 
 
 class Secret:

@@ -21,11 +21,11 @@ from qsctl.config.problems import shown
 from qsctl.errors import InvalidInput, NotFound
 
 POINTS_MAX: Final = 11_000
-"""Of one series: what a server computes in a request."""
+"""Largest number of values in a series, the limit of a server for one request."""
 SERIES_MAX: Final = 10_000
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _GAP_MIN_S: Final = 0.001
-"""Two values that are nearer are of one instant."""
+"""Values of which the times differ by less than this many seconds belong to one instant."""
 _NOT_A_RANGE: Final = "Export the reply to /api/v1/query_range as it is."
 _NOT_PROMETHEUS: Final = "Check that the address is that of a Prometheus server, and the query."
 

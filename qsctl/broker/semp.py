@@ -38,9 +38,9 @@ _MONITOR: Final = "/SEMP/v2/monitor"
 _CONFIG: Final = "/SEMP/v2/config"
 _V1: Final = "/SEMP"
 PAGE_OBJECTS: Final = 100
-"""The most that a broker has in a page."""
+"""Largest number of objects in a page that a broker returns."""
 PAGES_MAX: Final = 1000
-"""Of one collection: a hundred thousand objects."""
+"""Largest number of pages of one collection: a hundred thousand objects."""
 _CURSOR_CHARACTERS_MAX: Final = 8192
 
 CLIENTS: Final = "clients"

@@ -26,7 +26,7 @@ from qsctl.netconfig.tcl import TclKeyedList
 _YES: Final = frozenset({"1", "ON", "YES", "TRUE", "ENABLED"})
 _NO: Final = frozenset({"0", "OFF", "NO", "FALSE", "DISABLED"})
 _LOGGING: Final = "RECOVER"
-"""Parts of the key of database logging: USERECOVERDB, RECOVERYDB (our reading)."""
+"""The text that keys of database logging contain, such as USERECOVERDB and RECOVERYDB (our reading)."""
 _STACK_KEYS: Final = frozenset({"ARGS", "PROCS", "PROCSCONTROL"})
 _KINDS: Final = {each.value: each for each in NetDetailKind}
 

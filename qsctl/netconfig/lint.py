@@ -21,7 +21,7 @@ from qsctl.netconfig.routing import pattern_of, representatives, routes_for
 from qsctl.netconfig.text import printable
 
 _OBSERVED_ENOUGH: Final = 1_000
-"""Messages of a thread whose transaction ids are known, before a route that none of them has is named."""
+"""Number of messages with known transaction ids from which a route that none of them matches is reported."""
 
 
 class SiteRule(StrEnum):

@@ -17,9 +17,9 @@ from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import SECOND_NS
 
 _WAITING: Final = frozenset({6, 7, 8, 9, 10, 11, 12, 13, 14})
-"""States of a message that is on its way to a destination; smaller ones are on their way to translation."""
+"""States of a message that is on its way to a destination; lower states precede translation."""
 _LAST_STATE: Final = 99
-"""Larger ones are those of the error database."""
+"""The largest state number that is not one of the error database."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from qsctl.netconfig.statistics import ThreadSample
 
 _DAY_S: Final = 86_400.0
 _WHOLE_DAY: Final = 0.95
-"""Part of a day that an archive or a row of dumps must cover before its hours are those of a day."""
+"""Least fraction of a day that an archive or a series of dumps must cover to yield the rates of a day."""
 _STEPS_MAX: Final = 48
 
 

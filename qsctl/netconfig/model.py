@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Final
 
 STATIC_ROUTE: Final = "_HCI_static_route_"
-"""Name of a route for all messages, whatever their transaction id."""
+"""Name of a route that applies to all messages, with any transaction id."""
 STATIC_ELSE_ROUTE: Final = "_HCI_static_else_route_"
-"""Name of a route for messages that no other route is for."""
+"""Name of a route that applies to messages to which no other route applies."""
 
 
 class StackPlace(StrEnum):

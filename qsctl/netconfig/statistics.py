@@ -28,12 +28,12 @@ _COUNTS: Final = {
     "outbounddataqueuedepth": "queued",
     "errorcnt": "errors", "errorcount": "errors", "errors": "errors",
 }  # fmt: skip
-"""Counts by their names, without space and marks."""
+"""Field of each count, by its name in the statistics without spaces and punctuation."""
 _NAMES: Final = frozenset({"thread", "threadname", "connname", "connection", "name"})
 _AT: Final = frozenset({"lastextract", "sampletime", "extracttime", "lastextracted", "now", "sampledate"})
 _SINCE: Final = frozenset({"start", "threadstart", "starttime", "threadstartdate", "countssince", "lastzeroed"})
 _CLOCKS: Final = {"sampledate": "sampletime", "threadstartdate": "threadstarttime"}
-"""Columns of a date, each with the one of its time of day."""
+"""Columns with a date, each with the column of its time of day."""
 _SECTION: Final = re.compile(
     r"\s*(?:(?:data )?section(?: dump)?|statistics|stats|data)?\s*(?:for|of)?\s*thread:?\s+([^\s:]+):?\s*",
     re.IGNORECASE,

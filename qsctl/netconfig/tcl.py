@@ -25,9 +25,9 @@ _NAMED: Final = {"a": "\ufffd", "b": "\ufffd", "f": " ", "n": "\n", "r": "\n", "
 _CHECKPOINT: Final = 1 << 16
 _CLOSED: Final = "a } for each {, at most 500 inside each other"
 DEEPEST: Final = 500
-"""Braces inside each other; a NetConfig has about ten."""
+"""Largest depth of nested braces; a NetConfig has about ten."""
 WORDS_MAX: Final = 50_000
-"""Words of one list; a route has some hundred details."""
+"""Largest number of words in a list; a route has some hundred details."""
 
 
 class TclWord(NamedTuple):
@@ -209,9 +209,9 @@ class TclKeyedList:
     def __init__(self, text: TclText, words: list[TclWord], line: int) -> None:
         self.text = text
         self.line = line
-        """The line that it begins in."""
+        """The line at which the list begins."""
         self.entries: dict[str, tuple[TclText, TclWord]] = {}
-        """Each value by its key, in order; of a key that is there twice the first, as Tcl finds it."""
+        """The values by key, in order; of a repeated key the first value, as in Tcl."""
         for word in words:
             content, pair = text.list_of(word)
             if word.form == "" or not pair:

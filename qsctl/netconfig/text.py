@@ -15,13 +15,15 @@ from qsctl.dumps.lines import BYTE_ORDER_MARKS, check_encoding
 from qsctl.errors import InvalidInput, NotFound
 
 LARGEST_BYTES: Final = 32 * 1024 * 1024
-"""A site of 300 threads has about a megabyte; saved messages are read line by line, however many there are."""
+"""Largest size of a file. A site of 300 threads has about a megabyte; message archives are read line by line
+instead.
+"""
 MOST_PROBLEMS: Final = 50
-"""Of one file that are shown; a file that is something else would have one in every line."""
+"""Largest number of problems reported for a file, since a file of another kind may have one in every line."""
 
 REPLACEMENT: Final = "\ufffd"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-"""Characters that no name has, and no XML may have."""
+"""Characters that do not occur in names, and that XML does not allow."""
 
 
 class SiteFileError(InvalidInput):

@@ -13,7 +13,7 @@ from qsctl.programs.called import assignments
 
 PathName: TypeAlias = str | PathLike[str]
 Texts: TypeAlias = str | Sequence[str]
-"""One text, or several, as an option that may be repeated."""
+"""One text or several, for an option that may be repeated."""
 
 
 def path_text(name: PathName | None) -> str | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 Opener = Callable[[str], AbstractContextManager["Administration"]]
-"""Opens the administration of the services that a target pattern means, for one command."""
+"""Opens the administration of the services whose names match a target, for one command."""
 
 
 def _unopened(_target: str) -> AbstractContextManager[Administration]:

@@ -27,7 +27,7 @@ from qsctl.sim.scenario.xml import read_scenario
 FoundT = TypeVar("FoundT")
 
 _OF_SCENARIO = frozenset({"topics", "settings"})
-"""Tables of names that are not in the counters."""
+"""Tables of names that cannot be derived from the counters, but only from the scenario."""
 
 
 class RunTables:
@@ -41,10 +41,10 @@ class RunTables:
     def __init__(self, folder: Location) -> None:
         self._folder = folder
         self.info = read_run_info(folder)
-        """As it was when the folder was opened."""
+        """The content of `run.json` when the folder was opened."""
         replays = bool(self.info.recording) or any(name.partition("/")[0] in REPLAY_TABLES for name in self.info.files)
         self.names = (*tables_of_level(LogLevel(self.info.log_level), replays=replays), "counters", *NAME_TABLES)
-        """The tables that it has, with or without rows."""
+        """The tables of the folder, including empty ones."""
 
     def schema(self, table: str) -> pa.Schema:
         """Return the schema of a table."""

@@ -27,7 +27,7 @@ Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 Client = TypeVar("Client", bound=Wrapper)
 Place = tuple[str, str, int, DomainSettings | None]
-"""Topic, shared subscriber, domain, and how to take part in it."""
+"""Topic, shared subscriber, domain and DDS settings of a queue's clients."""
 
 
 class QueueClients:

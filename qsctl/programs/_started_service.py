@@ -35,10 +35,10 @@ LITTLE_CONFIGURATION: Final = (
     "</shared_subscriber></domain_participant>"
     '</queuing_service></dds>"'
 )
-"""The configuration of a service that is given none: one shared subscriber without queues."""
+"""The default configuration of a started service: one shared subscriber without queues."""
 
 _FREE_DOMAINS: Final = range(1, 101)
-"""Domains whose ports are below the range from which the operating system assigns ports."""
+"""Domain ids whose ports are below the range from which the operating system assigns ports."""
 
 _PORT_BASE: Final = 7400
 _PORTS_OF_DOMAIN: Final = 250

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 ContentT = TypeVar("ContentT", bound=Result, covariant=True)
 
 _SHOWN_ROWS: Final = 100
-"""Rows of each table in a notebook and in `repr`: more belong into a data frame."""
+"""Largest number of rows of a table in a notebook and in `repr`; larger tables belong in a data frame."""
 
 _WIDTH: Final = 1_000
-"""Columns of `repr`: a table takes what it needs."""
+"""Width of the terminal assumed by `repr`, so that a table is not narrowed."""
 
 
 class CommandResult(Sequence[Row], Generic[ContentT]):
@@ -40,9 +40,9 @@ class CommandResult(Sequence[Row], Generic[ContentT]):
 
     def __init__(self, content: ContentT, notes: Sequence[str] = ()) -> None:
         self.content: ContentT = content
-        """The command's result with its own types; its attributes may change from version to version."""
+        """The result object of the command; its attributes may change from version to version."""
         self.notes = tuple(notes)
-        """Warnings and remarks beside the result."""
+        """Warnings and remarks of the command."""
         self._rows: Sequence[Row] | None = None
 
     @property

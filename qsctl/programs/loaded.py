@@ -44,7 +44,7 @@ class LoadedTable:
     ) -> None:
         self.name: Final = name
         self.description: Final = description
-        """The table in a sentence; the fields of `schema` describe themselves by their metadata."""
+        """A sentence about the table; the metadata of the `schema` fields describe the columns."""
         self._schema, self._batches, self._files = schema, batches, files
 
     @property
@@ -140,7 +140,7 @@ class LoadedFolder(Mapping[str, LoadedTable]):
     def __init__(self, folder: Location, tables: Mapping[str, LoadedTable], info: RunInfo | None) -> None:
         self.folder: Final = folder
         self.info: Final = info
-        """The content of `run.json` when the folder was loaded; None of a sweep."""
+        """The content of `run.json` when the folder was loaded; None for a sweep."""
         self._tables = tables
 
     def __getitem__(self, name: str) -> LoadedTable:

@@ -101,7 +101,7 @@ class Service:
         with called_by(ProgramCaller(self._notes.append)):
             self._connection: Connection | None = self._held.enter_context(connection)
         self.options = HeldService(service=location, target=target, timeout=timeout, opener=self._opened)
-        """The service as an option of commands."""
+        """The options by which command functions open this service."""
 
     @classmethod
     def embedded(

@@ -103,7 +103,7 @@ def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: flo
 
 
 _SCALES_APART: Final = 10
-"""Times that the deepest queue may exceed another one on one scale."""
+"""Largest ratio of the depths of two queues that are drawn on one scale."""
 
 
 def _depth_layers(
@@ -321,7 +321,7 @@ def _names_axis(values: Values, field: str) -> alt.Axis:
 
 _WIDEST_NAME: Final = 180
 _WIDEST_LETTER: Final = 7.5
-"""Pixels."""
+"""Width of the widest letter, in pixels."""
 
 
 def _staying_colour(field: str) -> alt.Color:

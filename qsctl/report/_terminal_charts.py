@@ -14,7 +14,7 @@ from qsctl.report._charts import Picture
 
 _HEIGHT: Final = 6
 _BESIDE: Final = 16
-"""Room for the frame and the labels of the vertical axis."""
+"""Number of columns reserved for the frame and the labels of the vertical axis."""
 
 _ASCII: Final = str.maketrans({"┌": "+", "┐": "+", "└": "+", "┘": "+", "─": "-", "│": "|", "▁": "_", "µ": "u"})
 SERIES_MAX: Final = 8

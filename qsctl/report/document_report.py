@@ -17,7 +17,7 @@ from qsctl.sim.sweep import Point
 HEADLINES: Final = ("loss_ratio", "time_in_queue_p99", "time_in_queue_mean", "throughput", "discards")
 _MOST_BARS: Final = 24
 _ONLY_POINT: Final = str(Point(()))
-"""Name in place of a sweep's points for runs."""
+"""The name of the only point of a run, in place of a sweep's points."""
 _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z])|; (?=B is better)")
 
 
@@ -179,7 +179,7 @@ def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[st
 
 
 _Seen: TypeAlias = list[tuple[dict[str, Any], float, float]]
-"""The settings, the mean and the half of its interval."""
+"""For each candidate the settings, the mean, and the half width of its interval."""
 
 
 def _mean_and_half(evidence: dict[str, Any]) -> tuple[float | None, float]:

@@ -26,13 +26,13 @@ from qsctl.summary.run_summary import NOTHING_OBSERVED, QueueFigures, RunSummary
 from qsctl.summary.spark.session import SparkOptions
 
 WINDOWS_SHOWN: Final = 200
-"""About as many windows as a chart can show apart."""
+"""Largest number of windows in a chart, about as many as can be distinguished."""
 
 _WORST_ROWS: Final = 20
 _REPLICATIONS_APART: Final = 100
-"""Of more, the windows are longer: their number grows with both."""
+"""Number of replications above which windows are made longer, since the number of rows grows with both."""
 _MOST_ROWS: Final = 1_000_000
-"""Of a table in time: windows of all queues and replications."""
+"""Largest number of rows of a table over time, for windows of all queues and replications."""
 
 
 def run_page(folder: Location, options: SparkOptions | None = None) -> Page:

@@ -42,7 +42,7 @@ from qsctl.summary.measures.throughput import windows
 from qsctl.summary.read_rows import Passes
 
 MADE_BY_SPARK: Final = ("littles_law", "slow_subscribers", "windows", "depth", "changes", "connections")
-"""The tables that are frames, in the order in which they are made; all but `changes` Spark finishes by itself."""
+"""The tables returned as frames, in the order of their computation; Spark computes all but `changes` completely."""
 
 
 def figures_of(engine: SummaryEngine, batch: RunBatch, asked: AskedMeasures, passes: Passes) -> dict[str, pa.Table]:

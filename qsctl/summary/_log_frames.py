@@ -151,4 +151,4 @@ _FACTS: Final[Mapping[str, tuple[pa.DataType, Callable[[SummarizedRun], Any]]]] 
     "warm_up_ns": (pa.int64(), lambda run: run.warm_up_ns),
     "horizon_ns": (pa.int64(), lambda run: run.horizon_ns),
 }
-"""The columns of a run's facts, beside the instant of its start."""
+"""The columns of a run's facts, except the instant of its start."""

@@ -34,8 +34,9 @@ _EARLIER: Final = "earlier-"
 _PUBLISHED: Final = "published.json"
 
 PARTITIONS: Final = {"date": DateType(), "scenario": StringType(), "run_id": StringType()}
-"""The columns of appended tables that are folders' names, from the outermost; the date is that of the run's start, null
-of a simulation."""
+"""The columns of appended tables that are names of folders, from the outermost; the date is that of the run's start,
+null for a simulation.
+"""
 
 
 class TablesOutput:

@@ -13,18 +13,16 @@ from qsctl.summary.measures import tables
 DEFAULT_BY: Final = ("client", "queue")
 
 QUICK: Final = frozenset({"queues", "delays", "times_to_done", "intervals"})
-"""The measures from one pass over the log and one over some of its buckets; where messages are acknowledged, one
-more.
-"""
+"""The measures that need one pass over the log and one over some buckets, and a further one with acknowledgments."""
 
 FIGURES: Final = frozenset({"queues", "delays", "times_to_done", "losses", "intervals"})
-"""The measures finished from the cells: asking for one gives `queues` and `delays` too."""
+"""The measures computed from the cells; a request for any of them also computes `queues` and `delays`."""
 
 SERIES: Final = frozenset({"windows", "depth"})
-"""Tables in time, which grow with the run and not only with what is grouped by."""
+"""Tables over time, whose size grows with the length of the run."""
 
 OVER_TIME: Final = SERIES | {"changes", "littles_law", "slow_subscribers"}
-"""The measures made from `moves`."""
+"""The measures computed from `moves`."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
 

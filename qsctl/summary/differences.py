@@ -33,7 +33,7 @@ COMPARED: Final = {
     "delivered_per_second": ("queues", f"delivered_messages * {float(SECOND_NS)}d / observed_ns"),
     "high_water_mark_work_units": ("queues", "high_water_mark_work_units"),
 }
-"""The compared measures: a table, and the value of its row as a text of SQL."""
+"""The compared measures: for each its table, and the SQL expression of its value."""
 
 DEFAULT_FALSE_ALARM: Final = 0.01
 LARGEST_FALSE_ALARM: Final = 0.5
@@ -45,7 +45,7 @@ GROUPS: Final = {
     "'Saturday', 'Sunday'), int(pmod(unix_micros(started_at) div 86400000000L + 3, 7)) + 1))",
     "all": "'all'",
 }
-"""The groups of runs that commands have, as texts of SQL over the table `runs`."""
+"""The groupings of runs that commands offer, as SQL expressions over the table `runs`."""
 
 _MEASURES: Final = frozenset({"queues", "delays", "losses"})
 

@@ -49,13 +49,17 @@ from qsctl.summary.spark.faults import spark_faults
 from qsctl.summary.spark.session import SparkOptions, spark_session, tune
 
 BRIEF_BYTES: Final = 128 << 20
-"""A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
+"""Size of logs (some five million messages) below which reading takes less time than warming up Java's better
+compiler.
+"""
 
 LOCAL_BYTES: Final = 8 << 30
-"""Up to this size logs are summarized in this process: 10^8 messages (5.1 GB) in 99 s and 0.6 GB on two processors."""
+"""Largest size of logs that are summarized in this process: 10^8 messages (5.1 GB) in 99 s and 0.6 GB on two
+processors.
+"""
 
 MOST_ROWS_SHOWN: Final = 20_000
-"""Rows of a table in time that are brought to this process; more are only written to `out`."""
+"""Largest number of rows of a table over time that are collected; further rows are only written to `out`."""
 
 
 def summarize_run(

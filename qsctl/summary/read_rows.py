@@ -21,10 +21,10 @@ from pyspark.errors import PySparkException
 POLL_S: Final = 0.25
 
 Fraction = Callable[[], float]
-"""Returns the fraction of what is being computed that is done, 0 where nothing is."""
+"""Returns the completed fraction of the computation in progress, 0 without one."""
 
 Report = Callable[[int, int], None]
-"""Called with the rows that were read and those of all passes begun so far."""
+"""Called with the number of rows read, and the number of rows of all passes begun so far."""
 
 
 @dataclass(slots=True)

@@ -27,11 +27,11 @@ COUNTS: Final[tuple[str, ...]] = (
     "waiting_messages",
     "wait_sum_ns",
 )
-"""Figures that add up over replications, clients and queues."""
+"""Figures that are summed over replications, clients and queues."""
 
 
 NOTHING_OBSERVED: Final = "No message was observed after the warm-up, so the run does not show whether any is lost."
-"""The statement about losses where no queue has a message."""
+"""The sentence about losses if no queue has a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def in_order(rows: Rows) -> list[dict[str, Any]]:
 _KEYS: Final = ("run_id", "replication", "client", "queue", "topic_id")
 _OF_DONE: Final = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
-"""Egress queues are listed from lowest to highest priority, as the broker's listings have them [SOL-QUEUES]."""
+"""The order of egress queues, from the lowest to the highest priority, as in the broker's listings [SOL-QUEUES]."""
 
 
 def _order(columns: Mapping[str, Any]) -> tuple[tuple[bool, int, Any], ...]:

@@ -14,7 +14,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.testing._running_service import RunningService
 
 TIMEOUT_S: Final = 10.0
-"""Longest wait for a queue, and for its acknowledgments, of real time."""
+"""Longest wait for a queue and for its acknowledgments, in seconds of real time."""
 
 _READS = GetStatus | GetData | GetMessages | GetConfiguration
 

@@ -14,7 +14,7 @@ from qsctl.errors import Refused
 from qsctl.own_folder import own_folder
 
 DOMAIN_IDS: Final = range(100, 0, -1)
-"""Their ports lie below those that the operating system gives to anyone who asks for any."""
+"""Domain ids whose ports are below the range from which the operating system assigns ports."""
 
 
 class ClaimedDomain:

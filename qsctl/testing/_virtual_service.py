@@ -44,10 +44,10 @@ DEAD_LETTERS: Final = "DeadLetters"
 """The dead-letter queue of each shared subscriber, unless a test names another."""
 
 _MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where its files are: in memory, where the system has such a place, for tests sync them often."""
+"""The directory for the service's files: in memory if possible, since tests sync them often."""
 
 STEPS_MAX: Final = 10_000
-"""Deadlines that one `advance` stops at; the rest of the time then passes in one step."""
+"""Largest number of deadlines at which one `advance` stops; the remaining time then passes in one step."""
 
 
 class SampleInQueue(NamedTuple):

@@ -22,7 +22,7 @@ __all__ = ["Fault", "consumed_under", "faults", "payloads", "schedules", "values
 Value = TypeVar("Value")
 
 DELIVERIES_MAX = 10_000
-"""Deliveries of one `consumed_under`: a queue that redelivers without bound would go on for ever."""
+"""Largest number of deliveries in one `consumed_under`, since a queue may redeliver without bound."""
 
 
 class Fault(enum.Enum):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 ROWS_MAX = 1_000
-"""Replicas that are shown."""
+"""Largest number of replicas shown."""
 
 
 def view(context: WebContext) -> PageView | None:

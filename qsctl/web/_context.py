@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qsctl.config.sample_types.types import TypeLibrary
 
 STREAMS_MAX: Final = 32
-"""Event streams at a time; a browser has one for each tab."""
+"""Largest number of open event streams; a browser has one for each tab."""
 
 
 class PageView(NamedTuple):

@@ -22,7 +22,7 @@ from qsctl.web._context import PageView, WebContext
 from qsctl.web._parameters import text_of
 
 THREADS_MAX: Final = 150
-"""Threads that are drawn; a filter chooses which."""
+"""Largest number of threads drawn; a filter selects others."""
 
 
 def view(context: WebContext) -> PageView | None:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from qsctl.web._context import STREAMS_MAX, WebContext
 
 _SLOWEST_S: Final = 20.0
-"""Longest time that one event may take to be accepted."""
+"""Longest time until a reader must accept an event, in seconds."""
 
 
 class EventStream(Response):

@@ -17,7 +17,7 @@ from qsctl.errors import QsctlError
 from qsctl.web._history import History
 
 _QUIET_S: Final = 15.0
-"""Longest time without news for a stream."""
+"""Longest time without an event of a stream, in seconds; then a keep-alive is sent."""
 
 
 class PolledSource:
@@ -38,14 +38,14 @@ class PolledSource:
         self.history = History()
         self.look = Look("Queue", (), (), note="Not looked at yet.")
         self.error = ""
-        """Why the last look failed; empty: it did not."""
+        """The error message of the last poll; empty if it succeeded."""
         self.seen_at_s = 0.0
-        """When the last look succeeded, in seconds since 1970; 0: never."""
+        """Unix time of the last successful poll, in seconds; 0: none."""
         self.number = 0
-        """Number of polls that have ended."""
+        """Number of completed polls."""
         self._changed = anyio.Event()
         self.asking = anyio.Lock()
-        """Held while the source is asked."""
+        """A lock held while the source is polled or queried."""
 
     async def poll(self) -> None:
         """Poll the source once an interval, until cancelled."""

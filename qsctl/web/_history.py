@@ -14,13 +14,13 @@ from typing import Final
 from qsctl.cli.output.results import Row
 
 POINTS_MAX: Final = 600
-"""Points that a history keeps where there are few rows."""
+"""Largest number of values of a figure's history, if there are few rows."""
 CELLS_MAX: Final = 4_000_000
-"""Figures that all histories keep together; 4 octets each."""
+"""Largest number of values in all histories together; each takes 4 octets."""
 SERIES: Final = ("depth", "in_per_s", "out_per_s", "unacknowledged")
-"""Fields that are kept, where a row has them."""
+"""The fields whose histories are kept, if a row has them."""
 GROWING: Final = ("redelivered", "dead", "expired", "full", "high_watermark", "low_watermark", "lost", "delivered")
-"""Fields that never become smaller while a row is about the same thing."""
+"""Counter fields, whose decrease shows that a row is about another object."""
 
 
 class FigureRing:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from qsctl.cli.top.recorded import RunSource
 
 ROWS_MAX: Final = 200
-"""Rows of a page."""
+"""Largest number of rows of a page."""
 SPARK_POINTS: Final = 60
-"""Points of the line beside a row."""
+"""Number of points of the small chart in a row."""
 _FILTER_CHARACTERS: Final = 255
 _ASTERISKS_MAX: Final = 8
-"""In a pattern: each multiplies the time that a name costs."""
+"""Largest number of asterisks in a pattern, since each multiplies the time of matching a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from qsctl.cli.output.results import Plain
 from qsctl.errors import UNREADABLE
 
 CHARACTERS_MAX: Final = 4096
-"""Of a content that the page shows."""
+"""Largest number of characters of a payload that the page shows."""
 _PARSED_MAX: Final = 65_536
-"""Characters of a text that is tried as JSON."""
+"""Largest number of characters of a text that is parsed as JSON."""
 _LINE_OCTETS: Final = 16
 
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 SAMPLES_MAX: Final = 100
-"""Samples of a page."""
+"""Largest number of samples of a page."""
 COUNTED_MAX: Final = 2_000
-"""Dead letters that are read to count them by reason."""
+"""Largest number of dead letters that are read to count them by reason."""
 _READ_AT_ONCE: Final = 500
 _NAME_CHARACTERS: Final = 1_024
 _SELECTOR_CHARACTERS: Final = 4_096

@@ -34,13 +34,13 @@ from qsctl.web._context import WebContext
 from qsctl.web._refusal_page import refusal_page
 
 API: Final = "/api/"
-"""Prefix of the paths that answer with data."""
+"""Prefix of the paths whose responses contain data."""
 TOKEN_HEADER: Final = "x-qsctl-token"
 BODY_OCTETS_MAX: Final = 64 * 1024
 _PARAMETERS_MAX: Final = 8
-"""Parameters of the page's own address."""
+"""Largest number of query parameters in the page's own address."""
 _BODY_S: Final = 10.0
-"""Longest time that a body may take to arrive."""
+"""Longest time until a request's body must arrive, in seconds."""
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -67,7 +67,7 @@ class PageAccess:
         self.port = port
         self.token = secrets.token_urlsafe(32)
         self.cookie = f"qsctl-{port}"
-        """The name: cookies do not know ports, and two servers of ours would overwrite each other's."""
+        """Name of the cookie; it contains the port, since browsers share the cookies of a host between its ports."""
         self.page_secret = secrets.token_urlsafe(32)
         self.hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
         self.origins = frozenset(f"http://{host}" for host in self.hosts)

@@ -47,7 +47,7 @@ _HTTP_STATUS: Final = {
     ExitStatus.NO_ANSWER: 504,
 }
 _END_S: Final = 3
-"""Longest time that requests have to end when the server does."""
+"""Longest time that requests have to end at the shutdown of the server, in seconds."""
 
 
 def create_app(context: WebContext, access: PageAccess) -> ASGIApp:

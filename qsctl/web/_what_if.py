@@ -35,11 +35,11 @@ REPETITIONS_MAX: Final = 100
 _SETTINGS_MAX: Final = 64
 _TEXT_MAX: Final = 300
 _STILL_HERE_S: Final = 10.0
-"""After this long without news the stream sends a sign of life, so that a dead connection is noticed."""
+"""Seconds without an event after which the stream sends a keep-alive, so that a dead connection is detected."""
 _OF_INTERVAL: Final = 3
-"""Repetitions of the first interval that is shown at once: that of two is six times as wide as that of many."""
+"""Number of repetitions of the first interval shown; an interval from two is six times as wide as from many."""
 _PACE_S: Final = 0.25
-"""Shortest time between later answers to a question."""
+"""Least time between later results of a question, in seconds."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=_TEXT_MAX)]
 _Settings = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=_SETTINGS_MAX)]

@@ -31,14 +31,14 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.web._what_if_depth import DepthCounter, DepthOverTime
 
 QUESTIONS_MAX: Final = 8
-"""Questions that wait or are answered at a time."""
+"""Largest number of questions that wait or are simulated."""
 MESSAGES_MAX: Final = 20_000_000
-"""Messages of one repetition: a page is no place for more."""
+"""Largest number of messages of one repetition that the page simulates."""
 CLIENTS_MAX: Final = 100_000
 _KEPT_MAX: Final = 512
 _MEMORY_BYTES: Final = 256 << 20
 _SLICE_S: Final = 0.02
-"""Real time of a slice of a repetition, between two looks whether it is still wanted."""
+"""Real time of a slice of a repetition in seconds; after each the question is checked for its end."""
 _FIRST_SLICES: Final = 1000
 
 
@@ -108,7 +108,7 @@ class Answerer:
         self._while_open = ExitStack()
         self._is_closed = False
         self.failures = 0
-        """Questions that ended with an error of ours."""
+        """Number of questions that ended with an internal error."""
 
     def ask(self, question: WhatIfQuestion) -> None:
         """Enqueue a question before all older ones; end the previous question of the same page."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 INSTANTS: Final = 16
-"""Instants of a bucket at which the depth is read."""
+"""Number of instants in a bucket at which the depth is sampled."""
 _HOLDS_EVERYWHERE: Final = frozenset({Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY, Model.QUEUE})
 """Models whose queues hold a message until it is acknowledged."""
 

@@ -33,7 +33,7 @@ TITLES: Final[Mapping[str, str]] = {
     "utilization": "Consumers busy",
     "elided": "Elided",
 }
-"""The measures that are shown, in their order; those that are zero on every side are left out, but for the first."""
+"""The displayed measures, in their order; except for the first, those that are zero on every side are omitted."""
 _ALWAYS: Final = ("loss_ratio", "throughput", "time_in_queue_p50", "time_in_queue_p99", "time_in_queue_max")
 
 

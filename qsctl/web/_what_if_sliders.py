@@ -21,9 +21,9 @@ from qsctl.sim.scenario.parts.work_time import BackOff, WorkKind, WorkTime
 from qsctl.sim.scenario.scenario import Model, Scenario
 
 _PER_DECADE: Final = 12
-"""Positions of a logarithmic slider for each power of ten."""
+"""Number of positions of a logarithmic slider for each power of ten."""
 _REACH: Final = 200.0
-"""A slider reaches from this part of the scenario's value to this many times it, within the allowed range."""
+"""A slider reaches from the scenario's value divided by this factor to the value multiplied by it, within its range."""
 _IDENTITY: Final = frozenset(
     {
         "name",
@@ -41,7 +41,7 @@ _IDENTITY: Final = frozenset(
         "at",
     }
 )
-"""Attributes that identify a part, or for which the page has a field of its own."""
+"""Attributes that identify a part, or for which the page has a separate field."""
 _OF_THE_RUN: Final = frozenset({"horizon", "warm-up"})
 _FIRST: Final = frozenset(
     {
@@ -59,10 +59,10 @@ _FIRST_ENDS: Final = (
     "-size/mean",
     "size/bytes",
 )
-"""Ends of a path that make a setting one of the first."""
+"""Suffixes of the paths of settings that are shown first."""
 _NOT_FIRST: Final = ("broker/", "eliding/", "backlog/", "dead-letters/")
 _REFERENCES: Final[Mapping[str, float]] = {"_ns": 10 * MILLISECOND_NS, "_bytes": 65_536, "_per_second": 1_000}
-"""Of a setting that is zero or unlimited: the value that the slider's range is built around, by the field's unit."""
+"""The value around which a slider's range is built for a setting that is zero or unlimited, by the field's unit."""
 
 
 class ControlKind(StrEnum):

@@ -26,7 +26,7 @@ COMPILED: Final = frozenset({Model.SOLACE, Model.TIBCO, Model.QUEUE})
 _MESSAGES_COMPILED: Final = 400_000
 _MESSAGES_PLAIN: Final = 3_000
 _WARM_UPS: Final = 3
-"""A horizon that the page chooses is at least this many times the warm-up."""
+"""Least ratio of the horizon that the page chooses to the warm-up."""
 
 
 class SourceKind(StrEnum):

@@ -204,7 +204,7 @@ def _one_run(groups: dict[tuple[str, str], _PointGroup]) -> bool:
 
 _TRAFFIC: Final = ("traffic", "workload", "trace", "engine")
 _ALIKE: Final = 0.02
-"""Relative difference of arrivals a second and client up to which loads without a scenario count as equal."""
+"""Largest relative difference of arrivals per second and client at which loads without a scenario count as equal."""
 
 
 def _other_rate(a: _PointGroup, b: _PointGroup) -> bool:
@@ -321,14 +321,14 @@ _COUNTS: Final = frozenset(
         "unfinished",
     }
 )
-"""The measures that follow the number of messages that come."""
+"""Measures that depend on the number of arrivals."""
 _GROWING: Final = frozenset(
     {
         "time_in_queue_max", "time_to_done_max", "high_water_mark", "backlog_max", "ready_max", "time_of_oldest_max",
         "time_to_drain",
     }
 )  # fmt: skip
-"""Largest values, which grow with the time that is observed."""
+"""Largest values, which increase with the observed time."""
 
 
 def _scale(figures: Figures, per_second: bool, per_client: bool, measure: str) -> float:
@@ -385,4 +385,4 @@ HEADLINES: Final = (
     "loss_ratio", "discards", "time_in_queue_p99", "time_in_queue_mean", "time_to_done_p99", "time_to_done_mean",
     "throughput",
 )  # fmt: skip
-"""The measures that the sentence is about; a comparison is not decided on the others."""
+"""The measures in the summary sentence, which alone decide a comparison."""

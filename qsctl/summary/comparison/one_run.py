@@ -39,7 +39,7 @@ BLOCKS: Final = 20
 DRAWS: Final = 1_999
 _CHUNK: Final = 500
 MOST_MESSAGES: Final = 20_000_000
-"""Of a run whose messages are read for a comparison."""
+"""Largest number of messages of a run that are read for a comparison."""
 FEWEST_MESSAGES: Final = 10 * BLOCKS
 SAMPLES: Final = "exchange of blocks of paired samples"
 BOOTSTRAP: Final = "block bootstrap of one run each"
@@ -177,7 +177,7 @@ def _sums(side: QueueMessages, count: int) -> np.ndarray:
 
 
 Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""From sums of blocks, one row a draw, histograms and edges to the measure, one value a draw."""
+"""Computes a measure for each draw, from sums of blocks (a row for each draw), histograms and edges."""
 
 
 def _percentile(part: float, column: int = 0) -> Statistic:
@@ -208,7 +208,7 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
     "time_to_done_p99": _percentile(0.99, 5),
     "time_to_done_p999": _percentile(0.999, 5),
 }
-"""The statistics that can be compared within runs; counts and throughput only by their sign and p-value."""
+"""The measures that can be compared within runs; for counts and throughput only the sign and the p-value are used."""
 
 
 def paired_by_samples(

@@ -26,10 +26,10 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 
 LEAST_RUNS: Final = 5
-"""Of fewer runs nothing is stated: two of four that differ are as many as two that do not."""
+"""Least number of runs for a statement: of four runs, two outliers would be as many as the others."""
 
 LEAST_FALSE_ALARM: Final = 0.001
-"""The samples below do not decide about a smaller probability."""
+"""Least probability of a false alarm that the number of random samples supports."""
 
 _TRIALS: Final = 20_000
 _PERMUTATIONS: Final = 1_999

@@ -21,16 +21,16 @@ PERCENTILES: Final[dict[str, tuple[int, int]]] = {
     "p99_ns": (99, 100),
     "p999_ns": (999, 1000),
 }
-"""Each percentile as an exact fraction: a rank computed from 0.999 would be one off now and then."""
+"""Each percentile as an exact fraction, since a rank computed from 0.999 could be wrong by one."""
 
 BUCKET_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
-"""A figure read from a bucket is its last duration: at most this fraction above the true one."""
+"""Largest relative error of a figure read from a bucket, which is the bucket's last duration."""
 
 MOST_SPANS: Final = 12
-"""Spans of waits that the second pass compares with before it looks a bucket up; more cost more than they save."""
+"""Largest number of spans of waits that the second pass compares with; more would cost more than they save."""
 
 Level = tuple[str, ...]
-"""The columns that percentiles are of: the groups, and for intervals each group's replications."""
+"""The grouping of percentiles: the groups, and for intervals each group's replications."""
 
 
 def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -26,10 +26,10 @@ from qsctl.summary.measures.by_run import RUN_NUMBER
 Values = npt.NDArray[np.float64]
 
 LEAST_BLOCKS: Final = 32
-"""Of fewer blocks nothing is listed: among few one stretch explains much by chance."""
+"""Least number of blocks for a result: with few blocks, one stretch explains much of the variation by chance."""
 LEAST_EXPLAINED: Final = 0.6
 MEASURES: Final = ("arrived_per_second", "delivered_per_second", "lost_per_second", "depth_messages")
-"""Rates in the block, and the queue's content at its end."""
+"""The compared measures of a block: rates, and the queue's depth at its end."""
 
 _RATES: Final = ("arrived_messages", "delivered_messages", "lost_messages")
 _ROWS_AT_ONCE: Final = 2048

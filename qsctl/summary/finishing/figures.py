@@ -17,7 +17,7 @@ from qsctl.summary.finishing._percentiles import BUCKET_ERROR, Level, Search
 from qsctl.summary.finishing.arrow import grouped, with_columns
 
 Values = Mapping[Level, pa.Table]
-"""At each level its keys, `percentile` and `value_ns`."""
+"""For each level a table of its keys, `percentile` and `value_ns`."""
 
 
 def histogram(cells: pa.Table, keys: Sequence[str]) -> pa.Table:

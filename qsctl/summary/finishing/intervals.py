@@ -30,7 +30,7 @@ MEASURES: Final = {
     "p99_wait_ns": "p99_ns",
     "high_water_mark_work_units": "high_water_mark_work_units",
 }
-"""The measures with an interval, and the column of each among the figures; each is one number a replication."""
+"""The measures that have an interval, with their columns in the figures; each has one value for each replication."""
 
 
 def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -22,9 +22,9 @@ from typing import Final
 import numpy as np
 
 BETS: Final = (0.98, 0.7, 0.4, 0.2, 0.08, 0.02)
-"""Fractions of the largest bet that keeps the capital positive."""
+"""The bets, as fractions of the largest bet that keeps the capital positive."""
 WEIGHTS: Final = (0.7, 0.06, 0.06, 0.06, 0.06, 0.06)
-"""Parts of the capital: where peaks are possible and none is seen, the largest bet is the best one."""
+"""Parts of the capital for each bet; the largest bet is best if peaks are possible but not observed."""
 _STEPS: Final = 60
 _BETS: Final = np.array(BETS)
 _LOG_WEIGHTS: Final = np.log(np.array(WEIGHTS))

@@ -32,14 +32,14 @@ from qsctl.summary.inference.student import t_quantile
 GROUP: Final = 5
 BATCHES: Final = 10
 WARNED: Final = 0.1
-"""Part of a run that may be left out as start-up without a warning."""
+"""Largest fraction of a run that may be its start-up without a warning."""
 FEWEST: Final = 20 * BATCHES
-"""Messages below which one run states no interval."""
+"""Least number of messages for an interval from one run."""
 _FEWEST_BEYOND: Final = 20
-"""Messages above a percentile below which it has no interval."""
+"""Least number of messages above a percentile for an interval of it."""
 OVERLAPPING: Final = "overlapping batch means of one run"
 RELAXATIONS: Final = 400
-"""Times its relaxation that a run has values at least; see the module."""
+"""Least ratio of the number of values of a run to their relaxation, see the module."""
 _LAGS: Final = 5
 _MOST_LAGS: Final = 20_000
 

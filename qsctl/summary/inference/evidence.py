@@ -30,7 +30,7 @@ from qsctl.summary.inference.statistics import Interval, interval_of, runs_witho
 from qsctl.summary.sweeps.points import EVERY_MEASURE, reading_error
 
 ASSUMED_LIMITS: Final = 5.0
-"""Times the limit of a target that a bound is assumed to be at least."""
+"""Least assumed upper bound of a run's value, as a multiple of the target's limit."""
 
 _NOT_OF_ARRIVALS: Final = frozenset({"delivered_bytes", "wait_sum_ns", "redelivered_messages", "evicted_messages"})
 _OF_ARRIVALS: Final = frozenset(

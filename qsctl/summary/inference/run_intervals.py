@@ -26,7 +26,7 @@ _FIGURES: Final = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 _IN_QUEUE: Final = "time_in_queue"
 _TO_DONE: Final = "time_to_done"
 UNFINISHED: Final = 0.001
-"""Part of the messages that may be unfinished without a warning."""
+"""Largest fraction of unfinished messages without a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,16 @@ import numpy as np
 from qsctl.summary.inference.statistics import runs_without_violation
 
 EARLIEST_REFUSAL: Final = 5
-"""Number of replications from which on a candidate that is plainly worse is abandoned; that needs no error, since
-nothing is claimed.
+"""Least number of replications after which a clearly worse candidate is abandoned, which makes no statement and thus
+uses no error probability.
 """
 
 MOST_REPLICATIONS: Final = 160
-"""Of one candidate, where the user names no other number and the targets need no more."""
+"""Largest number of replications of a candidate, unless the user sets another or the targets need more."""
 
 _DOUBLED_UNTIL: Final = 20
 _GROWTH: Final = 1.4
-"""Growth from look to look: bound on the ratio of used replications to those needed."""
+"""Growth of the number of replications between evaluations, which bounds the ratio of used to needed replications."""
 
 
 class SequentialAnswer(StrEnum):

@@ -48,7 +48,7 @@ from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
 from qsctl.summary.inference.student import t_quantile, two_sided_p
 
 READING_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
-"""Largest error of a percentile from a histogram, upwards, as a fraction of it (`eventlog.schema.bucket_of`)."""
+"""Largest relative error, upwards, of a percentile from a histogram (`eventlog.schema.bucket_of`)."""
 
 STUDENT: Final = "Student's t"
 PAIRED: Final = "Student's t of paired differences"

@@ -16,7 +16,7 @@ from qsctl.summary.measures.observation import Observation, listed
 
 MOST_BLOCKS: Final = 64
 BEFORE: Final = -1
-"""The block of what moved before the first one, in the warm-up."""
+"""The number of the block for movements during the warm-up, before the first one."""
 
 
 @dataclass(frozen=True, slots=True)

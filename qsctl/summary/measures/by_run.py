@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 RUN_NUMBER: Final = "run_number"
-"""The column of a frame that has the place of a row's run among those that were read together, from 0."""
+"""Name of the column with the index, from 0, of a row's run among the runs of the frame."""
 
 
 def by_run(values: Sequence[str]) -> str:

@@ -26,20 +26,20 @@ from qsctl.summary.measures.observation import (
 )
 
 QUEUED: Final = "queued"
-"""Still in its queue, not sent."""
+"""Fate: the message is still in its queue and was not sent."""
 UNACKNOWLEDGED: Final = "unacknowledged"
-"""Sent in the observed part, and held by G-1 until it is acknowledged."""
+"""Fate: the message was sent in the observed part, and G-1 holds it until it is acknowledged."""
 LONG_UNACKNOWLEDGED: Final = "long_unacknowledged"
-"""The same, sent before the end of the warm-up."""
+"""Fate: as UNACKNOWLEDGED, but sent before the end of the warm-up."""
 UNCOUNTED: Final = "uncounted"
-"""Left before the end of the warm-up."""
+"""Fate: the message left before the end of the warm-up."""
 
 NO_BUCKET: Final = -1
 """The bucket of messages that were not delivered."""
 
 _FATES: Final = (*(each.value for each in Outcome), QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED, UNCOUNTED)
 _BUCKET_BITS: Final = 16
-"""Enough for the buckets of any wait, coarse or fine."""
+"""Number of bits that suffice for the buckets of any wait, coarse or fine."""
 
 
 def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *, exact: bool) -> DataFrame:

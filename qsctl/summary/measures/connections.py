@@ -23,7 +23,7 @@ TOTALS: Final = {
     "redelivered_to_dmq_messages": Event.REDELIVERED_TO_DMQ,
     "rejected_to_dmq_messages": Event.REJECTED_TO_DMQ,
 }
-"""Columns that are the sum of an event's values. Those of a link are of the whole run, its warm-up included."""
+"""Columns that are the sum of an event's values. Those of a link cover the whole run, including its warm-up."""
 
 
 def connections(events: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:

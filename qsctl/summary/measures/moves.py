@@ -18,7 +18,7 @@ from qsctl.summary.measures.observation import ENTERED_NS, LEFT_NS, Holding, Hol
 
 NOTHING_ACKNOWLEDGED: Final = AcknowledgedRows()
 HALF_SECOND_NS: Final = SECOND_NS // 2
-"""The spans that are looked at for slow subscribers."""
+"""Length of the spans that are examined for slow subscribers."""
 
 
 def moves(

@@ -20,14 +20,15 @@ from qsctl.instant import Nanoseconds
 from qsctl.summary.measures.by_run import by_run, expression_by_run
 
 LEFT_NS: Final = "(enqueued_ns + wait_ns)"
-"""When the message's wait ended: it was sent, or lost; null while it waits."""
+"""The instant at which a message's wait ended, because it was sent or lost; null while it waits."""
 
 ENTERED_NS: Final = "(enqueued_ns + enter_ns)"
-"""When the message entered its queue; null where it never did, such as one that still waits at its endpoint."""
+"""The instant at which a message entered its queue; null if it did not, for instance while it waits at its endpoint."""
 
 DELIVERED: Final = f"outcome = '{Outcome.DELIVERED.value}'"
 """The message left its queue for the client's connection (Delivered counts what left the queue [SOL-QUEUES]); from G-1,
-which holds it until then, by being acknowledged."""
+which holds it until then, when it was acknowledged.
+"""
 
 _BUCKETS_AN_OCTAVE_ROOT: Final = 12
 
@@ -37,11 +38,9 @@ SUM_LOW_BITS: Final = 31
 """Bits of each value in the lower of the two sums of `exact_sum`."""
 
 COARSE_BUCKET: Final = f"int({_BUCKETS_AN_OCTAVE_ROOT} * sqrt(sqrt(sqrt(double(wait_ns)))))"
-"""A number that never falls as the wait grows: some 240 from a microsecond to a minute.
-
-It only narrows down where a rank lies before the second pass. With twice as many, the first pass was slower by more
-than the second was faster; the histogram's fine buckets would make twenty times the groups. A logarithm costs more than
-three square roots.
+"""A bucket number that increases with the wait: some 240 buckets from a microsecond to a minute. It only locates a rank
+before the second pass. With twice as many, the first pass was slower by more than the second was faster; the
+histogram's fine buckets would make twenty times the groups. A logarithm costs more than three square roots.
 """
 
 _WHOLE_WAIT: Final = "greatest(wait_ns, 1L)"
@@ -50,12 +49,12 @@ _POWER: Final = (
     f"({_ROUGH_POWER} + int(shiftleft(1L, {_ROUGH_POWER} + 1) <= {_WHOLE_WAIT}) "
     f"- int(shiftleft(1L, {_ROUGH_POWER}) > {_WHOLE_WAIT}))"
 )
-"""The power of two in a wait: a logarithm may be one off beside it, two comparisons make it exact."""
+"""The power of two in a wait; a logarithm may be wrong by one near a power of two, which two comparisons correct."""
 
 _SHIFT: Final = f"greatest(0, {_POWER} - {BUCKETS_PER_OCTAVE_BITS})"
 
 FINE_BUCKET: Final = f"int(shiftleft({_SHIFT}, {BUCKETS_PER_OCTAVE_BITS}) + shiftright(wait_ns, {_SHIFT}))"
-"""The histogram's bucket, as `eventlog.schema.bucket_of` computes it."""
+"""The bucket of the histogram, as computed by `eventlog.schema.bucket_of`."""
 
 
 def coarse_start_ns(bucket: int) -> Nanoseconds:

@@ -134,12 +134,11 @@ QUEUES: Final = _result(
     },
     nullable=["high_water_mark_work_units", "max_depth_work_units", "first_discard_ns", "wait_max_ns"],
 )
-"""One row a group: the counters after warm-up, as `show client … stats queue` has them.
+"""One row for each group: the counters after the warm-up, as in `show client … stats queue`.
 
 Counts are sums over the replications, marks and maxima the largest, `first_discard_ns` the earliest instant;
-`observed_ns` is the time observed, summed over the replications.
-`redelivered_messages` counts deliveries after a message's first, of messages still on their way too: out of the log it
-is the sum of the attempts after the first, which is the simulator's counter to the message.
+`observed_ns` is the time observed, summed over the replications. `redelivered_messages` counts deliveries after a
+message's first, including those of unfinished messages; the sum from the log equals the simulator's counter exactly.
 """
 
 _OF_TIMES: Final = {
@@ -157,14 +156,15 @@ _OF_TIMES: Final = {
 DELAYS: Final = _result({"messages": _LONG, **_OF_TIMES})
 """Nearest-rank percentiles of the wait of delivered messages.
 
-`relative_error` is 0 where they are exact, else the most that a figure may be off, as a fraction of it.
+`relative_error` is 0 if they are exact, else the largest relative error of a figure.
 """
 
 TIMES_TO_DONE: Final = _result({"done_messages": _LONG, "unfinished_messages": _LONG, **_OF_TIMES})
-"""From a message's arrival to its acknowledgment, where messages are acknowledged; unfinished ones are censored.
+"""Times from a message's arrival to its acknowledgment, if messages are acknowledged; unfinished ones are censored.
 
-Percentiles and, where messages are unfinished, the mean are product-limit estimates out of a histogram
-(`sim.done_times`); `max_ns` is the longest time or age, and what the estimate does not reach is at least that.
+Percentiles and, where messages are unfinished, the mean are product-limit estimates from a histogram
+(`sim.done_times`); `max_ns` is the longest time or age, and a lower bound of percentiles that the estimate does not
+reach.
 """
 
 WINDOWS: Final = _result(
@@ -185,13 +185,12 @@ WINDOWS: Final = _result(
     },
     nullable=["window_start_time"],
 )
-"""Throughput and discards: what arrived, entered its queue and left it in each window in which anything did.
+"""Throughput and discards: the messages that arrived, entered their queue and left it in each window, if there are any.
 
 A message arrives when it reaches the broker, and enters its queue then or later: a guaranteed one waits at its endpoint
-until G-1 admits it.
-Windows count from the start of the run, warm-up included; `window_start_time` is the same as a time of day, null of a
-simulation, whose time is virtual. `discarded_messages` are those of a full queue;
-`lost_messages` all others that were lost.
+until G-1 admits it. Windows count from the start of the run, warm-up included; `window_start_time` is the start as a
+timestamp, null for a simulation, whose time is virtual. `discarded_messages` are those of a full queue; `lost_messages`
+all others that were lost.
 """
 
 DEPTH: Final = _result(
@@ -199,10 +198,8 @@ DEPTH: Final = _result(
 )
 """The content of the queue at each window's end; between two rows it has not changed at any window's end.
 
-`at_time` is `at_ns` as a time of day, null of a simulation.
-
-Of G-1 the messages that it holds until they are acknowledged, not those that wait at its endpoint to enter it: at the
-end of the run that is `length_messages`.
+`at_time` is `at_ns` as a timestamp, null for a simulation. The content of G-1 includes the messages that it holds until
+they are acknowledged, but not those that wait at its endpoint; at the end of the run it equals `length_messages`.
 """
 
 CHANGES: Final = _result(
@@ -217,12 +214,12 @@ CHANGES: Final = _result(
     },
     nullable=["from_time"],
 )
-"""The stretch of a replication in which a queue's arrivals, deliveries, losses or content differ most from the rest, of
-all chosen clients and topics together.
+"""The stretch of a replication in which a queue's arrivals, deliveries, losses or content differ most from the rest,
+over all chosen clients and topics together.
 
 `inside` and `outside` are the means there and elsewhere; `explained_share` is the part of the variation between some
-dozens of equal blocks that this one difference makes, at least 0.6, and no probability (`finishing/changes.py`).
-`from_time` is `from_ns` as a time of day, null of a simulation.
+dozens of equal blocks that this difference explains, at least 0.6; it is not a probability (`finishing/changes.py`).
+`from_time` is `from_ns` as a timestamp, null for a simulation.
 """
 
 LOSSES: Final = _result(
@@ -235,8 +232,8 @@ LOSSES: Final = _result(
     },
     nullable=["first_discard_ns"],
 )
-"""The losses and the first instant of each: the fraction of the messages that left the queue and did not reach the
-client.
+"""The losses by cause, the instant of the first discard, and the loss ratio: the fraction of the messages that left the
+queue and did not reach the client.
 
 An elided message is not a loss: a newer one of its topic replaced it.
 """
@@ -260,7 +257,7 @@ CONNECTIONS: Final = _result(
     },
     nullable=["first_slow_ns"],
 )
-"""Events at each client beside its messages, of clients with any; see `connections.py`."""
+"""Connection events of each client that has any; see `connections.py`."""
 
 LITTLES_LAW: Final = _result(
     {
@@ -280,8 +277,8 @@ LITTLES_LAW: Final = _result(
 )  # fmt: skip
 """Little's law as a check of the log: the mean depth against messages entering × mean time in the queue.
 
-The last four are the same from arrival to acknowledgment, null where messages are not acknowledged: what came and is
-not done against arrivals × mean time to done.
+The last four columns check the time to done in the same way: arrived and unfinished messages against arrivals × mean
+time to done; null if messages are not acknowledged.
 """
 
 RUNS: Final = _table(
@@ -300,9 +297,8 @@ RUNS: Final = _table(
     },
     nullable=["started_at"],
 )
-"""One row a run: its facts, to join any other table with by `run_id`.
-
-`started_at` is the time of day of instant 0, null of a simulation, whose time is virtual.
+"""One row for each run: its facts, to be joined with any other table by `run_id`. `started_at` is the timestamp of
+instant 0, null for a simulation, whose time is virtual.
 """
 
 INTERVALS: Final = _result(
@@ -320,8 +316,8 @@ INTERVALS: Final = _result(
 )
 """Means over replications with their interval: mean ± half_width, null with one replication.
 
-`replications` is how many values there were, `method` how the interval was made, and `relative_error` how much too high
-the values may be besides, as a fraction of them: 0 but for percentiles out of a histogram.
+`replications` is the number of values, `method` the method of the interval, and `relative_error` the largest additional
+relative error of the values, upwards: 0 except for percentiles from a histogram.
 """
 
 CELLS: Final = _result(
@@ -341,10 +337,10 @@ CELLS: Final = _result(
     },
     nullable=["wait_sum_ns_high", "wait_sum_ns_low", "wait_max_ns", "first_left_ns"],
 )
-"""Messages of one fate and latency bucket (`cells.py`): what queues, delays, losses and intervals are made of.
+"""Messages of one fate and latency bucket (`cells.py`): from which queues, delays, losses and intervals are computed.
 
-`fate` is the outcome, or a word of `cells`; `arrived`: in the observed part; `bucket`: of a delivered message's wait,
-else -1; `again`: deliveries after the first.
+`fate` is the outcome, or a word of `cells`; `arrived`: whether it arrived in the observed part; `bucket`: the bucket of
+a delivered message's wait, else -1; `again`: deliveries after the first.
 """
 
 MOVES: Final = _result(
@@ -372,11 +368,11 @@ MOVES: Final = _result(
 """Messages that arrived, entered their queue and left it in the same windows (`moves.py`): the source of `windows`,
 `depth`, `littles_law` and `slow_subscribers`.
 
-Windows count from the start of the run; one is null where the message did not do that. From `waited_from_half` to
-before `waited_until_half` are the half seconds through which the message waited to be sent, null where there is none.
-`counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the queue of those that
-left after it, `inside_ns` the time that all of them were in the queue while it was observed. The last four are of
-messages that are acknowledged, from arrival to acknowledgment, in the same way; 0 of others.
+Windows count from the start of the run; one is null if the message did not arrive, enter or leave, respectively. From
+`waited_from_half` to before `waited_until_half` are the half seconds through which the message waited to be sent, null
+if there is none. `counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the
+queue of those that left after it, `inside_ns` the time that all of them were in the queue while it was observed. The
+last four columns are the same for acknowledged messages, from arrival to acknowledgment; 0 for others.
 """
 
 BLOCKS: Final = _result(
@@ -388,7 +384,7 @@ BLOCKS: Final = _result(
         "growth_messages": _LONG,
     }
 )
-"""The movements in each block of windows (`blocks.py`); `growth_messages` entered the queue and have not left it."""
+"""The movements in each block of windows (`blocks.py`); `growth_messages` is the increase of the queue's depth."""
 
 DONE_CELLS: Final = _result(
     {
@@ -403,10 +399,12 @@ DONE_CELLS: Final = _result(
 """Acknowledged messages by the histogram's bucket of their time to done, and unfinished ones by that of their age."""
 
 PLACES: Final = _result({"bucket": _INT, "cell": _INT})
-"""Buckets that a percentile's rank falls into (`ranks.py`), and the number of the cell that their messages count in."""
+"""Buckets that contain a percentile's rank (`ranks.py`), and the number of the cell in which their messages are
+counted.
+"""
 
 WANTED_RANKS: Final = _table({"cell": _INT, "rank": _LONG})
-"""Ranks that are looked for in each cell, from 1."""
+"""Ranks that are searched for in each cell, from 1."""
 
 RANKED: Final = _table({"cell": _INT, "rank": _LONG, "value_ns": _LONG})
 """The wait at each rank."""
@@ -424,7 +422,7 @@ SCHEMAS: Final[dict[str, StructType]] = {
     "littles_law": LITTLES_LAW,
     "intervals": INTERVALS,
 }
-"""Every result by its name: the folder that `--out` writes it to."""
+"""The schema of each result by its name, which is also the name of its folder in `--out`."""
 
 
 def key_columns(by: Sequence[str], *, several: bool = False) -> list[str]:
@@ -456,7 +454,7 @@ class Names:
 
 
 _TIMES_OF: Final = {"window_start_time": "window_start_ns", "at_time": "at_ns", "from_time": "from_ns"}
-"""Each column of times of day, and the instant that it is made from."""
+"""Each timestamp column, with the column of the instant from which it is computed."""
 
 
 def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: Names) -> DataFrame:

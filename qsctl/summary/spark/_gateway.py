@@ -39,13 +39,13 @@ _POLL_S: Final = 0.05
 _ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SETTINGS_OF_JARS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
-"""With these Java loads classes of the user's."""
+"""Settings with which Java loads classes of the user."""
 _OPTION_VARIABLES: Final = (
     "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR",
 )  # fmt: skip
-"""Variables that may give Java options besides Spark's settings."""
+"""Environment variables that may contain options of Java, in addition to Spark's settings."""
 _LAUNCHER_OPTIONS: Final = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Of the small Java with which Spark's script begins, and which lives a quarter of a second."""
+"""Options of the small Java with which Spark's script begins, and which runs for a quarter of a second."""
 
 LOG4J_FILE: Final = "log4j2.properties"
 QUIET_LOG4J: Final = """\
@@ -58,12 +58,12 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %p %c: %m%n
 """
-"""Errors only; they land in the Java machine's log file."""
+"""Log4j configuration that logs errors only, to Java's log file."""
 
 
 UNUSED_JARS: Final = "spark-mllib_*.jar"
-"""The jars that a short summary's Java does not load: every session asks the jars for extensions, and MLlib's takes 1.5
-s to register functions of SQL that no measure has.
+"""The jars that Java does not load for a short summary: every session searches the jars for extensions, and MLlib takes
+1.5 s to register SQL functions that no measure uses.
 """
 
 

@@ -29,7 +29,7 @@ class LimitedStream(RecordingStream, SupportsTriggerAvailableNow):
         super().__init__(folder, table, columns)
         self._parts_at_once = parts_at_once
         self._until: int | None = None
-        """With the trigger `availableNow`: the parts that there were when the query began."""
+        """With the trigger `availableNow`, the number of parts when the query began; else None."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the option `maxPartsPerTrigger`."""

@@ -20,7 +20,7 @@ from qsctl.errors import NoAnswer, Unavailable, UsageError
 from qsctl.identity import decimal_from_text
 
 ANSWER_SECONDS: Final = 5.0
-"""Timeout for an address to accept a connection, and again to answer on it."""
+"""Timeout in seconds for connecting to an address, and again for its answer."""
 
 CONNECT_PORT: Final = 15002
 _CONNECT_MODULES: Final = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
@@ -36,10 +36,12 @@ _REMEDY: Final = (
 )
 
 _SPARK_REQUEST: Final = b"\x00\x00\x00\x00\x00\x00\x00\x19" + b"\x06" + b"\x00\x00\x00\x0c/files/qsctl"
-"""A request of Spark's own protocol for a file that there is not: any Spark answers, and logs nothing."""
+"""A request of Spark's own protocol for a file that does not exist, which any Spark answers without logging it."""
 
 _HTTP2_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-"""The preface of HTTP/2 with empty settings: a server of gRPC answers with its own, one of TLS with an alert."""
+"""The preface of HTTP/2 with empty settings, which a gRPC server answers with its own, and a TLS server with an
+alert.
+"""
 
 _HTTP_REQUEST: Final = b"GET /version HTTP/1.0\r\n\r\n"
 

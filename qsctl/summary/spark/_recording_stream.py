@@ -46,19 +46,21 @@ from qsctl.instant import Nanoseconds
 from qsctl.summary.spark._shown_remedies import remedies_shown
 
 TABLE: Final = "messages"
-"""The table that is read where none is named."""
+"""The default table of a stream."""
 STREAMED: Final = tuple(name for name in LOG_TABLES if name != "counters")
-"""The tables that only grow. Counters are written anew with each part."""
+"""The tables that only grow; counters are not among them, since they are rewritten with each part."""
 
 ROWS_A_TASK: Final = 1 << 18
-"""Rows of a task, about: a task costs some 50 ms besides, and a query that catches up with a day has 1,440 parts."""
+"""Approximate number of rows of a task: a task has an overhead of 50 ms, and a query over a past day has 1,440
+parts.
+"""
 
 Offset: TypeAlias = dict[str, Any]
-"""The content of a checkpoint: `recording`, the identifier; `parts`, how many; `checksum`, over them."""
+"""The content of a checkpoint: `recording`, the identifier; `parts`, their number; `checksum`, a checksum over them."""
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 _REPLICATION: Final = 0
-"""A recording has one."""
+"""The number of a recording's only replication."""
 
 
 def stream_schema(table: str, columns: str = "") -> StructType:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ANSWER = "struct<host string, python string, version string, problem string>"
-"""The report of an executor: its host, its Python, its qsctl, and why it has none."""
+"""The schema of an executor's report: its host, its Python, its qsctl, and the reason why qsctl cannot be imported."""
 
 
 def self_report() -> dict[str, str]:
-    """Return host, Python version and qsctl version of the process that runs this function."""
+    """Return host, Python and qsctl version of this process, or the reason why qsctl cannot be imported."""
     import platform
     import socket
 

@@ -167,7 +167,7 @@ def _unknown(text: str) -> QsctlError:
 
 
 _FULL: Final = re.compile(r"No space left on device\W+at org\.apache\.hadoop\.fs\.")
-"""Spark's files of a table go through Hadoop's file system, and its temporary files do not."""
+"""Matches a full disk while a table is written: these files use Hadoop's file system, temporary files do not."""
 
 
 @contextmanager

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONNECTION_FILE_NAME: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-"""Variable of the Java machine that names the file in which it writes its port and secret."""
+"""Environment variable with the file in which Java writes its port and secret."""
 PORT_NAME: Final = "PYSPARK_GATEWAY_PORT"
-"""Variable that names the port of the Java machine that runs already, where there is one."""
+"""Environment variable with the port of a Java virtual machine that runs already."""
 SECRET_NAME: Final = "PYSPARK_GATEWAY_SECRET"
 _CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
-"""Set by PySpark with a session of Spark Connect, and left behind when it ends."""
+"""Variables that PySpark sets for a session of Spark Connect, and does not remove at its end."""
 
 
 def connect_to_java() -> Any:

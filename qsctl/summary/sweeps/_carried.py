@@ -26,12 +26,14 @@ from qsctl.sim.scenario.scenario import Scenario
 
 FOLDER_NAME: Final = "qsctl-traces"
 MOST_BYTES: Final = 1 << 30
-"""Of all files that travel: Spark broadcasts at most two gibibytes, and each worker has them in memory once."""
+"""Largest total size of the files that are sent: Spark broadcasts at most 2 GiB, and each worker holds them in
+memory.
+"""
 
 Named = TraceArrivals | Replay | AnotherRecording
 """The parts of a scenario that name a file or a folder."""
 _Files = tuple[tuple[str, bytes], ...]
-"""Names, below a folder, and contents."""
+"""Files of a folder: names relative to it, and contents."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from qsctl.summary.sweeps.sweep_folder import (
 )
 
 _MARK: Final = ".run-"
-"""Beginning of the name of the file that exists while a driver works on a sweep."""
+"""Prefix of the name of the file that exists while a driver works on a sweep."""
 
 
 class PartPlace(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class DonePiece:
 
 
 _has_worked = False
-"""True once this process has simulated a piece."""
+"""Whether this process has simulated a piece."""
 
 
 def work(

@@ -33,9 +33,9 @@ _SPLITS: Final = re.compile(r"splits=(?:Some\()?(?P<count>\d+)")
 _ANSWER: Final = "struct<seconds double, is_warm boolean, content binary, problem string, error_number int>"
 _POLL_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 2.0
-"""After which executors that have registered or gone meanwhile are counted again."""
+"""Seconds after which the registered executors are counted again."""
 _JOBS_MAX: Final = 256
-"""Threads that wait for jobs; the window has about eight jobs, whatever the number of slots becomes."""
+"""Largest number of threads that wait for jobs; the window has about eight jobs for any number of slots."""
 
 
 class SparkRunner(Runner):

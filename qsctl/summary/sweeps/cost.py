@@ -19,7 +19,7 @@ from qsctl.summary.inference.sequential import EARLIEST_REFUSAL
 from qsctl.summary.sweeps.runner import Runner
 
 ASKED_ABOVE_S: Final = 60.0
-"""Seconds above which a user is asked on a terminal."""
+"""Estimated duration in seconds above which the user is asked for consent on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Cost:
 
 
 def seconds_of(tasks: Sequence[Task], runner: Runner) -> float:
-    """Return the mean duration of a replication in seconds, when as many run together as given."""
+    """Run tasks and return the mean duration of a replication in seconds: elapsed time divided by their number."""
     began = time.monotonic()
     runner.run(tasks)
     return (time.monotonic() - began) / len(tasks)

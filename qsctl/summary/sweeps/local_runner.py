@@ -29,10 +29,10 @@ from qsctl.summary.sweeps.sweep_folder import PointResult
 
 POLL_SECONDS: Final = 0.1
 _PIECES_AHEAD: Final = 2
-"""Pieces that a process has been given: it begins the next one without waiting for this process."""
+"""Number of pieces submitted to a process, so that it begins the next one without waiting for this process."""
 
 _scenario: Scenario | None = None
-"""In a worker: what it simulates."""
+"""In a worker process: the scenario that it simulates."""
 
 
 def _begin(scenario: Scenario, arrivals: Path | None) -> None:
@@ -113,7 +113,7 @@ class LocalRunner(Runner):
     def _in_workers(self, give: Give) -> Iterator[DonePiece]:
         waiting: dict[Future[PieceAnswer], TaskPiece] = {}
         again: deque[TaskPiece] = deque()
-        """Pieces of processes that were killed."""
+        """Pieces to be simulated again, since their processes were killed."""
         done_in_pool = 0
         try:
             while True:

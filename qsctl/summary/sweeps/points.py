@@ -57,13 +57,14 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "worker_hours": lambda figures: figures.worker_hours,
     "cost": lambda figures: figures.cost,
 }
-"""Each measure of one queue in one replication, None where it has none.
+"""Functions that return each measure of one queue in one replication, or None if it has none.
 
 The time in the queue ends when a message is sent to its client, the time to done when it is acknowledged; of the
 latter, messages that are unfinished when the run ends are censored (`sim.done_times`).
 
-Those from `time_to_master` on are of clusters, those from `within_objective` on of brokers' queues, whose time in the
-queue ends when work on a message begins: see `sim.figures.Figures`."""
+Measures from `time_to_master` on are for clusters, and those from `within_objective` on for brokers' queues, whose time
+in the queue ends when work on a message begins (`sim.figures.Figures`).
+"""
 
 TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     **{name: (lambda figures, name=name: float(getattr(figures, name))) for name in (*SUMMED, "lost_messages")},  # type: ignore[misc]
@@ -75,10 +76,10 @@ TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "unfinished_messages": MEASURES["unfinished"],
     "high_water_mark_work_units": MEASURES["high_water_mark"],
 }
-"""The same and more by the names that they have in the tables of `simulate` and `summarize`."""
+"""These and further measures, by their names in the tables of `simulate` and `summarize`."""
 
 EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
-"""The names that a target may use: a column of the tables, or one of the short names of sweeps."""
+"""All measures that a target may name: columns of the tables, and the short names of sweeps."""
 
 LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput", "within_objective"})
 
@@ -95,7 +96,7 @@ UNITS: Final[Mapping[str, str]] = {
     "worker_hours": "hours",
     "cost": "money",
 }
-"""The unit of a measure; one that is not named counts messages."""
+"""The unit of each measure; measures that are not listed count messages."""
 
 
 _FROM_HISTOGRAMS: Final = ("p50", "p90", "p99", "p999")

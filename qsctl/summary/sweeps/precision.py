@@ -25,11 +25,11 @@ from qsctl.summary.sweeps.points import MEASURES
 
 FEWEST: Final = 10
 MOST: Final = 1_000
-"""Replications after which it is given up, where the caller names no number."""
+"""Default of the largest number of replications."""
 _GROWTH: Final = 1.5
-"""A round has this many times the replications of the one before, at most."""
+"""Largest ratio of the numbers of replications of successive rounds."""
 _USUAL: Final = ("throughput", "time_in_queue_mean", "time_to_done_mean")
-"""Measures of every queue where none is named."""
+"""The measures for which the precision is required if none is named."""
 _FORM: Final = re.compile(r"\s*(?:(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*=)?\s*(?P<share>[0-9.]+)\s*%\s*")
 
 

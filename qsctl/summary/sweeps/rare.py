@@ -33,18 +33,18 @@ from qsctl.sim.splitting.restart import SplitRun
 from qsctl.summary.inference.student import t_quantile
 
 FEWEST: Final = 30
-"""Split runs of an estimate."""
+"""Least number of split runs of an estimate."""
 MOST: Final = 100_000
 SEEN_LEAST: Final = 10
-"""Split runs that saw what is asked for: of fewer, there is no interval."""
+"""Least number of split runs with the event for an interval."""
 EFFECTIVE_LEAST: Final = 10
-"""States, as many as contribute equally, that an interval rests on at least."""
+"""Least effective number of states for an interval."""
 EFFECTIVE_WANTED: Final = 30
-"""Target of the effective number, from pilot runs, which determine it roughly."""
+"""Wanted effective number of states, which pilot runs estimate roughly."""
 _MORE: Final = 4
-"""Bound on the ratio of split runs to the number planned by pilot runs, where these depend on too few states."""
+"""Largest ratio of split runs to the number planned from pilot runs, if these depend on too few states."""
 PILOTS: Final = 10
-"""Pilot runs that show how much split runs differ."""
+"""Number of pilot runs, which show the variation of split runs."""
 
 
 @dataclass(frozen=True, slots=True)

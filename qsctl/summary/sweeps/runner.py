@@ -16,7 +16,7 @@ from qsctl.summary.sweeps._pieces import DonePiece, PartPlace, TaskPiece
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 Give = Callable[[], TaskPiece | None]
-"""The next piece; None: there is none now, which may change when one that was given has ended."""
+"""Returns the next piece; None if there is none at present, which may change when a piece ends."""
 
 
 class Runner(ABC):
@@ -50,13 +50,13 @@ class Runner(ABC):
 
 
 _SHARE: Final = 3
-"""A piece has at most this part of what each slot has left: the last pieces are short, so that slots end together."""
+"""A piece has at most the remaining work of each slot divided by this, so that the last pieces are short."""
 _PIECES_A_SLOT: Final = 24
-"""Pieces of a slot in a long sweep: more make many small files, fewer lose more where a worker is killed."""
+"""Number of pieces for each slot in a long sweep: more would make many small files, fewer lose more work at a crash."""
 _SHORTEST_S: Final = 0.5
-"""Seconds below which to hand out a piece costs too much of it."""
+"""Duration in seconds below which the overhead of handing out a piece is too large."""
 _LONGEST_S: Final = 10.0
-"""Seconds after which a worker writes what it has."""
+"""Duration in seconds after which a worker writes its results."""
 
 
 class RepetitionTime:
@@ -102,11 +102,11 @@ class SweepTasks:
         """
         self.tasks: Final = tasks
         self.kept = kept
-        """The place of the parts of the pieces that are given from now on."""
+        """The folder for the parts of pieces that are handed out from now on."""
         self._slots = slots
         self._at = 0
         self.time: Final = time or RepetitionTime()
-        """Decides the size of the pieces; the caller notes what is done."""
+        """Determines the size of the pieces; the caller adds the durations of completed ones."""
 
     def give(self) -> TaskPiece | None:
         """Return the next piece; None if all have been handed out."""

@@ -32,7 +32,7 @@ from qsctl.summary.sweeps.points import EVERY_MEASURE, LARGER_IS_BETTER
 from qsctl.summary.sweeps.sweep_folder import PointResult
 
 FEWEST: Final = 3
-"""Replications of a point; of fewer nothing is shown."""
+"""Least number of replications of a point for a statement."""
 LARGER: Final = LARGER_IS_BETTER | {"delivered_messages", "delivered_per_second"}
 _FORM: Final = re.compile(r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^()]+)\)\s*")
 
@@ -150,7 +150,7 @@ def select(
 
 
 _Values = Mapping[Point, Sequence[Mapping[int, float]]]
-"""Of each point and criterion the value of each replication."""
+"""The value of each replication, by its number, for each point and criterion."""
 
 
 def _values_of(

@@ -41,11 +41,11 @@ from qsctl.summary.sweeps.runner import Runner
 
 MOST_COMBINATIONS: Final = 10_000
 MOST_RUNS_OF_A_MEAN: Final = 1_000
-"""Replications that a mean may take where the user names no number."""
+"""Default of the largest number of replications for targets on means."""
 _ROOM_FOR_VIOLATIONS: Final = 2.2
-"""Times the runs that show a proportion without one violation: this multiple leaves room for a few."""
+"""Factor by which replications exceed the number that suffices without a violation, to allow a few violations."""
 _SCANNED: Final = {1: 17, 2: 6}
-"""Values of each setting in a scan, by the number of settings; of more than two, three: the ends and the middle."""
+"""Number of values of each setting in a scan, by the number of settings; three for more than two settings."""
 
 
 class Method(StrEnum):

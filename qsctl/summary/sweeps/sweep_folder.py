@@ -40,12 +40,12 @@ _NAMED_BY_CONTENT: Final = re.compile(rf"{_PART}[0-9a-f]{{32}}{re.escape(_SUFFIX
 _IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
 _SWEEP_KEY: Final = b"qsctl.sweep"
 _SILENT_KEY: Final = b"qsctl.silent"
-"""Metadata of a part: its replications in which no message came to any queue, since rows are of queues."""
+"""Metadata key of a part for its replications in which no queue had a message, since rows are of queues."""
 _RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
 _OF_BROKERS: Final = ("backlog_mean", "utilization", "within_objective", "worker_hours", "cost")
 _KIND: Final = {"queue": pa.string(), "done_mean_ns": pa.float64(), **dict.fromkeys(_OF_BROKERS, pa.float64())}
-"""Of the figures that are not whole numbers."""
+"""Types of the figures that are not integers."""
 _NULLABLE: Final = {
     "done_messages", "unfinished_messages", "done_mean_ns", "done_p50_ns", "done_p90_ns", "done_p99_ns",
     "done_p999_ns", "done_max_ns", "first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns",
@@ -66,7 +66,9 @@ POINTS: Final = pa.schema(
         ),
     ]
 )
-"""One row a point, replication and queue. `point` is the key of its values, `values` are they as a JSON object."""
+"""Schema with a row for each point, replication and queue: `point` is the key of its values, `values` the same as
+JSON.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,11 +58,11 @@ class RoundStream:
         self._now = self._stream(0, place)
         self._next: SweepTasks | None = None
         self._flying = 0
-        """Pieces that were given and have not ended."""
+        """Number of pieces that were handed out and have not ended."""
         self._left = len(self._now.tasks)
-        """Tasks of this round that have not ended."""
+        """Number of tasks of this round that have not ended."""
         self._early: list[PointResult] = []
-        """Of the next round."""
+        """Results of the next round."""
 
     @property
     def left(self) -> int:

@@ -22,7 +22,7 @@ SWEEP_TABLES: Final[dict[str, str]] = {
     "measures": "A row a point and queue: the mean of every measure over the repetitions, with its interval.",
     "points": "A row a point, repetition and queue: what each repetition counted.",
 }
-"""The tables of a sweep, each in a sentence."""
+"""The tables of a sweep, each with a sentence about it."""
 
 _POINT: Final = column("point", pa.string(), "Key of the point's values: the same in any grid.")
 _QUEUE: Final = column("queue", pa.string(), "Queue, all of its clients together.")

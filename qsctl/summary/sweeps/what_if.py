@@ -34,10 +34,10 @@ _OF_MESSAGES: Final = frozenset(
         "unfinished",
     }
 )
-"""Measures that count messages: a percentage is of those that arrived."""
+"""Measures that count messages, whose percentages are relative to the arrivals."""
 _TARGET: Final = re.compile(r"\s*([a-z][a-z0-9_]*)\s*<\s*([0-9][^<>=]*?)\s*")
 _NEAR_BEST: Final = 1.1
-"""A time is enough where it is at most this many times the best one."""
+"""Largest ratio of a sufficient time to the best one."""
 
 _BY_PATH: Final[Mapping[str, tuple[str, ...]]] = {
     "visibility/timeout": ("duplicates", "time_to_done_p99", "dead"),
@@ -58,7 +58,7 @@ _USUAL: Final = ("time_to_done_p99", "lost", "backlog_max")
 _ENOUGH: Final[Mapping[str, float]] = {
     "duplicates": 0.01, "parallel_duplicates": 0.01, "lost": 0.001, "dead": 0.001, "expired": 0.001, "discards": 0.001,
 }  # fmt: skip
-"""Share of the messages below which it is enough, where the user states nothing."""
+"""Default share of the messages below which a value suffices, by measure."""
 
 
 @dataclass(frozen=True, slots=True)
