@@ -1,7 +1,7 @@
 """The access control of the page: which requests are accepted, and the security headers of every response.
 
-The server listens on loopback alone, but every process and every page in a browser on this
-machine can reach it. Therefore a request needs
+The server listens on loopback alone, but every process and every page in a browser on this machine can reach it.
+Therefore a request needs
 
 - a Host header that names loopback and our port: other names, which an attacker may resolve to 127.0.0.1, are refused
   (DNS rebinding);
