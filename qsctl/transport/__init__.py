@@ -1,1 +1,1 @@
-"""The transports that carry messages: inside the process, or over DDS."""
+"""The transports that carry messages between a service and its clients: DDS."""

@@ -1,8 +1,8 @@
-"""The boundary: where what a peer sent is read, and where whatever its reading raises ends.
+"""The trust boundary for messages of peers: every error from parsing one is caught here.
 
-Decides: what one message may cost. It is refused, counted, reported at a limited rate with its sender's GUID, and
-answered where it has an answer; those before and after it have their effect. Nothing of the engine runs in here: an
-invariant of the core that does not hold still ends the service, for its state can no longer be trusted.
+Decides: the effect of an invalid message. It is refused, counted, reported at a limited rate with its sender's GUID,
+and answered if it has an answer; the messages before and after it are processed. The engine does not run inside the
+boundary: a violated invariant of the core still ends the service, because its state can no longer be trusted.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from qsctl.transport.dds.diagnosis.peer_faults import (
 from qsctl.transport.dds.serving.loop_time import LoopTime
 
 INCOMPATIBLE_CHARACTERS_MAX: Final = 1000
-"""Bound on the text that explains why a peer cannot match: it contains names that the peer chose."""
+"""Maximum length of the text that explains why a peer cannot match: it contains names chosen by the peer."""
 
 NAMED_MAX: Final = 10_000
-"""Incompatible endpoints that are remembered, to name each once."""
+"""Number of remembered incompatible endpoints, each of which is reported once."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,26 +35,26 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """Bounds on the endpoints and names kept for one peer, which is a participant; -1: unlimited."""
+    """Bounds on the endpoints and names kept for one peer, which is a DDS participant; -1: unlimited."""
 
     endpoints_max: int = -1
     consumers_max: int = -1
 
 
 class Malformed(ValueError):
-    """Octets of a peer that break the format or a bound: raised by every reader of peers' data."""
+    """Octets of a peer that violate the format or a bound; every parser of peers' data raises it."""
 
 
 class Boundary:
-    """Applies a reader to each of a peer's messages and keeps what it raises from everything else.
+    """The application of a parser to each message of peers; errors of one message do not affect others.
 
     Args:
-        report: called, at a limited rate, with the faults of peers; `logging` without one.
+        report: called, at a limited rate, with the faults of peers; by default they are logged through `logging`.
 
     Attributes:
-        refused_count: messages that could not be read, since the start.
-        unexpected_count: those of them whose reading raised what no reader declares.
-        denied: commands without a signature that counts, at a service that requires one, by cause.
+        refused_count: messages that could not be parsed, since the start.
+        unexpected_count: the subset of them whose parser raised another error than `Malformed`.
+        denied: commands without a valid signature, at a service that requires one, by cause.
         incompatible_count: readers and writers of peers that were found on a topic of ours and cannot match.
     """
 
@@ -68,7 +68,7 @@ class Boundary:
         self.peer_limits = PeerLimits()
         """Bounds on the data kept for one peer."""
         self.time = LoopTime()
-        """Division of the reading loop's time among the requests of peers."""
+        """Division of the transport loop's time among the requests of peers."""
 
     def report_to(self, report: Report) -> None:
         """Report through another callable from now on."""
@@ -82,14 +82,14 @@ class Boundary:
         peer_of: Callable[[int], str],
         answer: Callable[[Item, str], Any] | None = None,
     ) -> list[Result]:
-        """Return what `read` makes of each item, in order, without those that it raises on.
+        """Return the results of `read` for each item, in order, omitting items on which it raises an error.
 
         Args:
-            source: what is read, for the report: a topic's name.
-            items: of peers; each is read on its own.
-            read: raises `Malformed` for what is not well-formed; anything else that it raises is caught just so.
-            peer_of: the GUID of the sender of the item at an index, 32 hexadecimal digits.
-            answer: called with an item that was refused, and the reason, where its sender is to get an answer.
+            source: the origin of the items, for reports, such as the name of a topic.
+            items: received from peers; each is parsed by itself.
+            read: raises `Malformed` for invalid octets; any other error is caught in the same way.
+            peer_of: returns the GUID of the sender of the item at an index, 32 hexadecimal digits.
+            answer: called with a refused item and the reason, if its sender is to be answered.
         """
         results: list[Result] = []
         refused_count = 0
@@ -108,16 +108,16 @@ class Boundary:
     def refuse(
         self, source: str, peer: str, reason: str, *, count: int = 1, kind: FaultKind = FaultKind.MALFORMED
     ) -> None:
-        """Count and report messages without effect."""
+        """Count and report refused messages."""
         self.refused_count += count
         if kind is FaultKind.UNEXPECTED:
             self.unexpected_count += count
         self._reports.add(PeerFault(source, peer or UNKNOWN_PEER, reason, count, kind))
 
     def name_incompatible(self, topic_name: str, peer: str, reason: str) -> None:
-        """Report a peer's endpoint that is on a topic of ours and cannot match, once; it is counted apart.
+        """Report, once, a peer's endpoint on a topic of ours that cannot match; it is counted separately.
 
-        A service sees a peer from several participants, which share a boundary.
+        A service discovers a peer by several participants, which share a boundary.
         """
         if peer in self._named:
             return
@@ -130,33 +130,33 @@ class Boundary:
         )
 
     def name_type(self, topic_name: str, peer: str, text: str) -> None:
-        """Note the type that a topic's samples are read as, from an endpoint's announcement of its type."""
+        """Report the type as which a topic's samples are read, derived from an endpoint's type information."""
         self._reports.add(PeerFault(topic_name, peer, text[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.TYPE))
 
     def deny(self, source: str, peer: str, cause: str, reason: str) -> None:
-        """Count, by cause, and report a command that its sender may not give."""
+        """Count, by cause, and report a command for which its sender has no permission."""
         self.denied[cause] += 1
         self._reports.add(PeerFault(source, peer, reason[:REASON_CHARACTERS_MAX], kind=FaultKind.UNAUTHORIZED))
 
     def note(self, text: str) -> None:
-        """Report what the library of DDS logged of itself."""
+        """Report a line that the DDS library logged."""
         text = text[:REASON_CHARACTERS_MAX]
         self._reports.add(PeerFault("Cyclone DDS", UNKNOWN_PEER, text, kind=FaultKind.LIBRARY))
 
     def turn(self) -> None:
-        """Report what was counted, when it is time; called with every turn of a driver."""
+        """Report the counted faults when their period is over; a driver calls it in every turn."""
         self._reports.turn()
 
     def close(self) -> None:
-        """Report what was counted and not reported yet."""
+        """Report the counted faults that were not reported yet."""
         self._reports.finish()
 
 
 def decoded(decode: Callable[[Item], Result], data: Item) -> Result:
-    """Return what a function of the binding, which declares no errors, makes of a peer's data.
+    """Return the result of a function of the binding for a peer's data, converting any error to `Malformed`.
 
     Raises:
-        Malformed: it raised something: the data is no such value.
+        Malformed: the function raised an error: the data is invalid.
     """
     try:
         return decode(data)
@@ -166,7 +166,7 @@ def decoded(decode: Callable[[Item], Result], data: Item) -> Result:
 
 
 def _reason_of(error: Exception) -> str:
-    """Return what was wrong; for what is not declared, the kind of the error and the line that raised it."""
+    """Return the text of an error; for another one than `Malformed` also its class and the line that raised it."""
     text = str(error)[:REASON_CHARACTERS_MAX]
     if isinstance(error, Malformed):
         return text

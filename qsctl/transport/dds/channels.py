@@ -1,8 +1,8 @@
-"""One writer a peer: a channel leads to a single consumer or producer, in a partition named after it.
+"""Channels: one writer per peer, to a single consumer or producer, in a partition named after it.
 
-Decides: how many samples share a frame, what waits when the peer's cache is full, and when a channel is known to reach
-its peer. There is no content filter on the writer's side in Cyclone DDS, so the channel takes the part that the filter
-on `related_reader_guid` has [QS 2.7]; a reader of partition `*` sees every channel [QS 2.8].
+Decides: the packing of samples into frames, the backlog when the peer's cache is full, and when a channel is known to
+reach its peer. Cyclone DDS has no content filter on the writer's side, so the channel replaces the filter on
+`related_reader_guid` [QS 2.7]; a reader in partition `*` receives from every channel [QS 2.8].
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from qsctl.transport.dds.wire import frames
 from qsctl.transport.dds.wire.raw import RawWriter, close_entity
 
 HANDSHAKE_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
-"""Time that a reader has for the handshake; after it samples are written to it anyway."""
+"""Maximum time of a reader's handshake; afterwards samples are written to it even without."""
 
 RETURN_NS: Final[Nanoseconds] = SECOND_NS
-"""Time for which a reappeared peer is left alone. Its reliable channels begin anew in this time, and the peer is
-unaware that they ended: messages from or to it before that may be dropped.
+"""Time for which nothing is sent to a reappeared peer.
+
+In this time its reliable channels restart. The peer has not noticed their interruption, so earlier messages from or to
+it may be dropped.
 """
 
 MATCHING_NS: Final[Nanoseconds] = SECOND_NS
@@ -38,10 +40,10 @@ MATCHING_NS: Final[Nanoseconds] = SECOND_NS
 
 
 class FrameWriter:
-    """A writer with a backlog: what the cache does not take now goes first the next time.
+    """A writer with a backlog: frames that do not fit into its cache are written first the next time.
 
     Attributes:
-        is_held: whether nothing is written, and everything that is put waits.
+        is_held: whether nothing is written, so that every frame joins the backlog.
     """
 
     def __init__(
@@ -70,22 +72,22 @@ class FrameWriter:
 
     @property
     def backlog_count(self) -> int:
-        """Frames that wait for room in the cache."""
+        """Return the number of frames that wait for room in the cache."""
         return len(self._backlog)
 
     def put(self, frame: bytes, positions: Sequence[int] = ()) -> None:
-        """Write a frame, or keep it behind those that wait.
+        """Write a frame, or append it to the backlog.
 
         Args:
             frame: the octets.
-            positions: those of the samples in it, see `take_back`.
+            positions: the positions of the samples in it, see `take_back`.
         """
         if self._backlog or self.is_held or not self.writer.write(frame):
             self._backlog.append((frame, positions))
         self._is_flushed = False
 
     def flush(self) -> bool:
-        """Write what waits and send what is batched. False: some still waits."""
+        """Write the backlog and send batched frames; return False if a part of the backlog remains."""
         if self._is_flushed:
             return True
         while self._backlog and not self.is_held and self.writer.write(self._backlog[0][0]):
@@ -95,43 +97,43 @@ class FrameWriter:
         return self._is_flushed
 
     def hold_without(self, handle: int) -> None:
-        """Write nothing from now on if this reader, which was matched, is gone."""
+        """Stop writing from now on if this reader, which was matched, is gone."""
         self.is_held = self.is_held or self.writer.has_lost(handle)
 
     def take_back(self) -> tuple[int, ...]:
-        """Drop what waits, and return the positions of the samples in it: they were never written."""
+        """Drop the backlog, and return the positions of its samples, which were never written."""
         positions = tuple(position for _, positions in self._backlog for position in positions)
         self._backlog.clear()
         self.is_held = False
         return positions
 
     def drain(self, timeout_ns: Nanoseconds) -> bool:
-        """Wait until all matched readers have what was written. False: the time is over."""
+        """Wait until all matched readers have acknowledged what was written; return False after the timeout."""
         writer: Any = self.writer.writer
         # The binding's own method fails where the time is over.
         return writer is None or int(writer._wait_for_acks(self.writer.reference, max(timeout_ns, 0))) == 0
 
     def close(self) -> None:
-        """Delete the writer; what waits is dropped."""
+        """Delete the writer and drop the backlog."""
         self._backlog.clear()
         self.writer.close()
         close_entity(self._publisher)
 
     def discard(self) -> None:
-        """Do the same while there are others to serve: the writer goes in time."""
+        """Delete the writer in the background and drop the backlog, without delaying other peers."""
         self._backlog.clear()
         self._participant.discard(self.writer.release(), self._publisher)
 
 
 class Handshake:
-    """Makes a writer and a new reader of it ready for each other, before the first sample is written.
+    """The synchronization of a writer with a new reader before the first sample is written.
 
-    A reader drops what comes before the writer's first heartbeat, and asks for it again tens of milliseconds later. An
-    empty frame takes that time instead of the first sample.
+    A reader drops data that arrives before the writer's first heartbeat, and requests it again tens of milliseconds
+    later. An empty frame spares the first sample this delay.
 
     Args:
-        writer: whose readers are to be ready.
-        frame: an empty one of its topic.
+        writer: the writer.
+        frame: an empty frame of its topic.
     """
 
     def __init__(self, writer: FrameWriter, frame: bytes) -> None:
@@ -142,7 +144,7 @@ class Handshake:
 
     @property
     def is_in_progress(self) -> bool:
-        """Return whether a new reader was contacted and may not be ready yet."""
+        """Return whether a new reader was contacted and may not be synchronized yet."""
         return time.monotonic_ns() < self._patient_until_ns
 
     def ready_readers(self, readers: AbstractSet[int]) -> frozenset[int]:
@@ -159,12 +161,12 @@ class Handshake:
 
 
 class SampleChannel:
-    """Samples to one consumer. It is used only after its writer has matched the consumer's reader.
+    """The samples to one consumer. It is used only after its writer has matched the consumer's reader.
 
     Args:
-        participant, topic: those of its writer.
+        participant, topic: of its writer.
         endpoint: the consumer's reader.
-        traits: what the writer announces.
+        traits: key-value pairs that the writer announces.
         extra: policies of the queue's `<datawriter_qos>`.
     """
 
@@ -187,12 +189,12 @@ class SampleChannel:
         self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
-        """Return whether the consumer's own reader, not only a reader that copies, is matched and in step."""
+        """Return whether the consumer's own reader, not only an observer, is matched and ready after the handshake."""
         return time.monotonic_ns() >= self._not_before and bool(self._handshake.ready_readers({self.handle}))
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        """Return whether the consumer's reader is gone; samples since then are kept, see `take_back`."""
         return self._frames.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
@@ -200,7 +202,7 @@ class SampleChannel:
         self._pending += deliveries
 
     def flush(self) -> bool:
-        """Send this turn's samples. False: the consumer's cache is full, some wait."""
+        """Send this turn's samples; return False if some of them wait because the consumer's cache is full."""
         writer = self._frames
         writer.hold_without(self.handle)
         if self._pending:
@@ -212,23 +214,24 @@ class SampleChannel:
         return writer.flush()
 
     def take_back(self) -> tuple[int, ...]:
-        """Return the positions of the samples that were put and never written; they are sent no more."""
+        """Drop the samples that were never written, and return their positions."""
         pending, self._pending = self._pending, []
         return (*self._frames.take_back(), *(each.position for each in pending))
 
     def close(self) -> None:
-        """Delete the writer; the others are not made to wait for that."""
+        """Delete the writer in the background, without delaying other peers."""
         self._frames.discard()
 
 
 class AnswerChannel:
-    """Acknowledgments to one producer. They wait until its reader is matched; the producer's window bounds them.
+    """The acknowledgments to one producer. They wait until its reader is matched; its window bounds their number.
 
     Args:
-        participant, topic: those of its writer.
+        participant, topic: of its writer.
         guid: the producer's.
-        handle: that of its reader.
-        replicas: of each replicated queue the mark of this service's replica, by `<topic>@<subscriber>`: it signs.
+        handle: of its reader.
+        replicas: the identifier of this service's replica for each replicated queue, by `<topic>@<subscriber>`; answers
+            carry it.
     """
 
     def __init__(
@@ -253,7 +256,7 @@ class AnswerChannel:
         self._pending.setdefault(queue_name, []).extend(answers)
 
     def flush(self) -> bool:
-        """Send this turn's answers. False: some wait, or the producer is still being reached."""
+        """Send this turn's answers; return False if some wait, or the handshake with the producer is in progress."""
         if not self._reaches_peer:
             self._reaches_peer = bool(self._handshake.ready_readers({self.handle}))
             if not self._reaches_peer:
@@ -269,10 +272,10 @@ class AnswerChannel:
         return self._frames.flush()
 
     def end(self, queue_name: str) -> None:
-        """Report behind all answers that a queue was deleted: what it has not answered, it will not.
+        """Send, after all answers, a notice that the queue was deleted and will answer no more samples.
 
-        The frame has no answers, as the one by which a consumer leaves; a producer that does not know it passes it
-        over.
+        The notice is a frame without answers, like a consumer's when it leaves; a producer of an older version ignores
+        it.
         """
         self.flush()
         if self._reaches_peer:
@@ -280,5 +283,5 @@ class AnswerChannel:
             self._frames.flush()
 
     def close(self) -> None:
-        """Delete the writer; the others are not made to wait for that."""
+        """Delete the writer in the background, without delaying other peers."""
         self._frames.discard()

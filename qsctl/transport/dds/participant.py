@@ -1,7 +1,7 @@
 """A participant in a DDS domain, and the domain's configuration on this machine.
 
-Decides: which interface, discovery, lease and cache settings Cyclone DDS runs with. The configuration of a domain is
-given once a process; a second participant shares it. Loopback and no multicast unless asked otherwise.
+Decides: the interface, discovery, lease and cache settings of Cyclone DDS. A domain is configured once per process; a
+second participant shares the configuration. The default is loopback without multicast.
 """
 
 from __future__ import annotations
@@ -43,33 +43,37 @@ from qsctl.transport.dds.peers.peer_addresses import addresses_of
 from qsctl.transport.dds.wire.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
-"""Time for which a vanished process still counts as present; a process that leaves in order is noticed at once."""
+"""Time after which a vanished process counts as gone; a process that leaves in good order is noticed at once."""
 
 ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
-"""Interval at which a participant announces itself; with a short lease four times a lease. By default the library does
-not address a peer again that did not answer the first time, so that a lost datagram kept two processes apart for ever;
-and to renew a lease of 5 s after 4, so that a process delayed for a second was considered gone.
+"""Interval at which a participant announces itself; with a short lease, a quarter of the lease.
+
+By default the library does not contact a peer again that did not answer the first time, so that a lost datagram would
+separate two processes for ever; and it renews a lease of 5 s after 4 s, so that a process delayed by a second would
+count as gone.
 """
 
 LOOPBACK: Final = "lo"
 
 TOPIC_ATTEMPTS: Final = 4
-"""Number of attempts to create a topic that the library refuses as it refuses a bad name. It searches its table of
-types without a lock, and finds an incomplete type while a peer with other types is discovered: some microseconds at a
-time.
+"""Number of attempts to create a topic when the library reports a bad parameter, as it does for an invalid name.
+
+It searches its table of types without a lock, and may find an incomplete type for some microseconds while a peer with
+other types is discovered.
 """
 
 TOPIC_PAUSE_S: Final = 0.005
 
 _FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
-"""Verbosities of the library whose lines are reported as ours are: counted, at a limited rate."""
+"""Verbosities of the library whose lines are reported like ours: counted, at a limited rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
     """The settings with which a process joins a domain.
 
-    `peers` are `address[:port]` of nodes that multicast does not reach; names are resolved as the domain is entered.
+    `peers` are the `address[:port]` of hosts that multicast does not reach; names are resolved when the domain is
+    entered.
     """
 
     interface: str = LOOPBACK
@@ -78,13 +82,13 @@ class DomainSettings:
     tcp: TcpTransport | None = None
     participant_index_max: int = 99
     verbosity: str = "severe"
-    """Categories that Cyclone DDS itself logs to standard error, in its own format."""
+    """Verbosity of the log that Cyclone DDS itself writes to standard error, in its own format."""
 
     def document(self, *, stands_for: int | None = None) -> str:
-        """Return the XML that Cyclone DDS is configured with.
+        """Return the XML configuration of Cyclone DDS.
 
         Args:
-            stands_for: the domain id by which others know the domain, where this process has another for it.
+            stands_for: the domain id by which peers identify the domain, if this process uses another id internally.
         """
         interface = (
             f"<NetworkInterface address={quoteattr(self.interface)}/>"
@@ -127,9 +131,9 @@ class DomainSettings:
 class _Domains:
     """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities.
 
-    A process that ends by `endings.leave` keeps a domain that it has left, and uses it again: Cyclone DDS 11.0.1 aborts
-    at times when a domain is deleted whose table of types is not empty (eclipse-cyclonedds/cyclonedds#2426). Another
-    process goes on for long without the domain, and must not answer for it: it deletes it.
+    A process that ends by `endings.leave` keeps a domain that it has left, and uses it again: Cyclone DDS 11.0.1
+    sometimes aborts when a domain is deleted whose table of types is not empty (eclipse-cyclonedds/cyclonedds#2426).
+    Other processes delete the domain, because they may continue for long without it and must not answer for it.
     """
 
     def __init__(self) -> None:
@@ -180,12 +184,12 @@ _DOMAINS = _Domains()
 
 
 def participant_count(domain_id: int) -> int:
-    """Return how many participants this process has in a domain."""
+    """Return the number of participants of this process in a domain."""
     return _DOMAINS.user_count(domain_id)
 
 
 class Waiter:
-    """A waitset on which a thread sleeps, for readers of any number of participants, in any domains of this process."""
+    """A waitset on which a thread sleeps, for readers of any participants and domains of this process."""
 
     def __init__(self) -> None:
         owner: Any = _Library()
@@ -194,15 +198,15 @@ class Waiter:
         self._waitset.attach(self._guard)
         self._is_woken = False
         self._wakes = threading.RLock()
-        """Held while the guard is set, so that no other thread deletes it; a signal handler may come within."""
+        """Held while the guard is set, so that no other thread deletes it; reentrant, for signal handlers."""
         self._library = _waitset_functions()
         self._conditions: dict[int, tuple[ReadCondition, object | None]] = {}
-        """Watched entities and their owners, by the reference that the waitset returns."""
+        """Watched read conditions and their owners, by the reference that the waitset returns."""
         self._muted: set[int] = set()
         self._found: Any = (ctypes.c_void_p * 16)()
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
-        """Sleep until data is in a watched reader, `wake` is called, or the time is over."""
+        """Sleep until a watched reader has data, `wake` is called, or the time is over."""
         if self._waitset is not None:
             self._waitset.wait(max(timeout_ns, 0))
         if self._is_woken and self._guard is not None:
@@ -210,7 +214,7 @@ class Waiter:
             self._guard.take()
 
     def wake(self) -> None:
-        """End a `wait` of another thread, or the next one of this; of a closed waiter nothing."""
+        """End a `wait` of another thread, or the next one of this thread; do nothing after `close`."""
         with self._wakes:
             if self._guard is not None:
                 self._guard.set(True)
@@ -218,7 +222,7 @@ class Waiter:
                 self._is_woken = True
 
     def watch(self, reader: DataReader[Any], owner: object | None = None) -> ReadCondition:
-        """Wake waiters when a reader has data, until the returned handle is given to `unwatch`.
+        """Let data in a reader end waits, until the returned condition is passed to `unwatch`.
 
         Args:
             reader: the reader to watch.
@@ -230,7 +234,7 @@ class Waiter:
         return condition
 
     def unwatch(self, condition: ReadCondition) -> None:
-        """Let a reader end no wait any more."""
+        """Stop watching a reader."""
         reference = condition._ref
         if self._conditions.pop(reference, None) is not None:
             self._detach(reference)
@@ -238,7 +242,7 @@ class Waiter:
         close_entity(condition)
 
     def mute(self, condition: ReadCondition, *, is_muted: bool) -> None:
-        """Let what is in a watched reader end no wait for now, or end waits again: it is left unread for a while."""
+        """Suspend or resume a watched reader, whose data is left unread for a while: suspended, it ends no wait."""
         reference = condition._ref
         if is_muted is (reference in self._muted) or reference not in self._conditions:
             return
@@ -250,9 +254,9 @@ class Waiter:
             self._attach(reference)
 
     def ready(self) -> list[Any]:
-        """Return the owners of the watched readers in which something is; one of several readers is named for each.
+        """Return the owners of the watched readers that have data.
 
-        One call of the library, however many readers are watched.
+        A single call of the library, however many readers are watched.
         """
         if self._waitset is None:
             return []
@@ -291,7 +295,7 @@ class Waiter:
 
 @functools.cache
 def _waitset_functions() -> Any:
-    """Return the library's functions of waitsets: the binding does not report which conditions are true."""
+    """Return the library's waitset functions: the binding does not return which conditions are true."""
     library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
     library.dds_waitset_attach.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
     library.dds_waitset_detach.argtypes = [ctypes.c_int32, ctypes.c_int32]
@@ -312,18 +316,18 @@ class Participant:
 
     Args:
         domain_id: the DDS domain.
-        settings: how this process takes part in it.
-        name: the name that tools show.
+        settings: of this process in the domain.
+        name: the entity name, which DDS tools show.
         waiter: shared with other participants; by default its own.
-        user_data: the USER_DATA policy that other participants read.
-        boundary: checks of its readers' messages; shared with other participants, or its own.
-        instance: of the library's instances of the domain in this process the one to take part in. Each has threads of
-            its own that receive; others take all of them for one domain.
+        user_data: the USER_DATA policy, which other participants read.
+        boundary: checks the messages that its readers receive; shared with other participants, or its own.
+        instance: number of the library's instance of the domain in this process. Each instance has receiving threads of
+            its own; peers see them all as one domain.
 
     Raises:
-        UsageError: the domain id does not exist.
+        UsageError: the domain id is out of range.
         Refused: the domain runs in this process with other settings.
-        Unavailable: Cyclone DDS cannot start here, for example on an interface that does not exist.
+        Unavailable: Cyclone DDS cannot start, for example on an interface that does not exist.
     """
 
     def __init__(
@@ -377,10 +381,10 @@ class Participant:
         )
 
     def topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
-        """Return the topic of this name and type, made once.
+        """Return the topic of this name and type; it is created at the first call.
 
         Raises:
-            Refused: the name is used with another type here, or the name cannot be a topic.
+            Refused: the name is used with another type here, or is not valid for a topic.
         """
         known = self._topics.get(name)
         if known is not None:
@@ -394,11 +398,11 @@ class Participant:
         return topic
 
     def has_topic(self, name: str) -> bool:
-        """Return whether `topic` has made a topic of this name, which stays until the participant is closed."""
+        """Return whether `topic` has created a topic of this name, which exists until the participant is closed."""
         return name in self._topics
 
     def own_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
-        """Return a topic that the caller closes: nothing of it stays in the participant.
+        """Return a new topic that the caller must close; the participant keeps no reference.
 
         Raises:
             Refused: as from `topic`.
@@ -423,10 +427,10 @@ class Participant:
             time.sleep(TOPIC_PAUSE_S)
 
     def discard(self, *entities: Entity | None) -> None:
-        """Delete entities, one after the other, in a thread of their own.
+        """Delete entities in a background thread, one after the other.
 
-        Deleting a writer takes as long as its readers need to receive what it wrote, or to be given up: up to a second,
-        in which a service has other peers to serve.
+        Deleting a writer waits until its readers have received its data or are considered gone: up to a second, in
+        which a service must serve other peers.
         """
         if self._undertaker is None:
             self._undertaker = ThreadPoolExecutor(1, thread_name_prefix="qsctl-undertaker")
@@ -434,7 +438,7 @@ class Participant:
             self._undertaker.submit(close_entity, entity)
 
     def close(self) -> None:
-        """Delete everything in the participant and leave the domain. Others see it at once."""
+        """Delete all entities of the participant and leave the domain. Peers see it at once."""
         if self.entity is None:
             return
         if self._owns_waiter:

@@ -1,7 +1,7 @@
-"""Quality of service: what delivery needs, and what of the XML's QoS elements Cyclone DDS can do.
+"""Quality of service: the policies that delivery requires, and the QoS elements of the XML that Cyclone DDS supports.
 
 Decides: reliable, keep-all, standard XCDR1 on every topic of delivery and administration ([QS Tables 3.4 and 3.14]:
-"cannot be changed"). A QoS element in the XML adds to this where the library has the policy; what it has not is named.
+"cannot be changed"). A QoS element in the XML adds to these if the library has the policy; unsupported ones are listed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from qsctl.transport.dds.peers.announcements import SHARED_SUBSCRIBER_PROPERTY
 from qsctl.transport.dds.peers.discovery import traits_policy
 
 READER_FRAMES_MAX: Final = 4096
-"""Frames that wait in a reader; then its writers are held back, and with them their producers."""
+"""Number of frames that wait in a reader; beyond it, its writers are blocked, and with them their producers."""
 
 PLAIN_SAMPLES_MAX: Final = 1024
-"""Samples of applications without qsctl that wait in a reader, unless the queue's own reader QoS sets the bound."""
+"""Number of samples of applications without qsctl that wait in a reader, unless the queue's own reader QoS sets it."""
 
 _BOTH: Final = Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=True)
 _ALIGNED_WIRE: Final = Policy.DataRepresentation(use_cdrv0_representation=True)
@@ -32,11 +32,11 @@ _XCDR2: Final = Policy.DataRepresentation(use_xcdrv2_representation=True)
 _NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
 _FOREVER: Final = 2**63 - 1
 _INFINITE_SEC: Final = 2**31 - 1
-"""Name of the infinite duration in seconds; the number is accepted, too [QS 3.2]."""
+"""Value of the infinite duration in seconds, which is also accepted as a number [QS 3.2]."""
 
 
 def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
-    """Return a reliable writer that never blocks: a full cache is answered at once, and the caller keeps the sample."""
+    """Return the QoS of a reliable writer that never blocks: with a full cache the write fails at once."""
     wire = _XCDR2 if in_xcdr2 else _ALIGNED_WIRE
     return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, wire, *_said(traits))
 
@@ -49,7 +49,7 @@ def reader_qos(
     extra: Sequence[Any] = (),
     only_xcdr1: bool = False,
 ) -> Qos:
-    """Return a reliable reader; `subscriber` makes it a queue consumer [QS 2.5]."""
+    """Return the QoS of a reliable reader; with `subscriber` it is a queue's consumer [QS 2.5]."""
     shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
     return Qos(
         *extra,
@@ -65,13 +65,13 @@ def reader_qos(
 def plain_reader_qos(
     *, traits: Mapping[str, str] | None = None, samples_max: int = PLAIN_SAMPLES_MAX, extra: Sequence[Any] = ()
 ) -> Qos:
-    """Return a reliable reader of both representations, for what applications without qsctl write."""
+    """Return the QoS of a reliable reader of XCDR1 and XCDR2, for samples of applications without qsctl."""
     limits = Policy.ResourceLimits(max_samples=samples_max, max_instances=-1, max_samples_per_instance=samples_max)
     return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, limits, _BOTH, *_said(traits))
 
 
 def last_value_qos(*, in_xcdr2: bool = False) -> Qos:
-    """Return the QoS of monitoring: a late reader gets each queue's last status [QS Table 3.5]."""
+    """Return the QoS of monitoring: a late reader receives each queue's last status [QS Table 3.5]."""
     return Qos(
         Policy.Reliability.Reliable(SECOND_NS),
         Policy.History.KeepLast(1),
@@ -81,7 +81,7 @@ def last_value_qos(*, in_xcdr2: bool = False) -> Qos:
 
 
 def partition_qos(*names: str) -> Qos:
-    """For a publisher or subscriber."""
+    """Return the QoS of a publisher or subscriber in these partitions."""
     return Qos(Policy.Partition(list(names)))
 
 
@@ -91,17 +91,17 @@ def _said(traits: Mapping[str, str] | None) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class MappedQos:
-    """A QoS element mapped to the library: the policies in force, and the names of those that the library lacks."""
+    """A QoS element converted to policies of the library, with the names of the unsupported ones."""
 
     policies: tuple[Any, ...] = ()
     unsupported: tuple[str, ...] = ()
 
 
 def map_qos(xml: str) -> MappedQos:
-    """Read a `<…_qos>` element as `config` keeps it: canonical XML text.
+    """Convert a `<…_qos>` element, in the canonical XML text of `config`, to policies.
 
     Raises:
-        InvalidInput: the text is not XML, or a value is not one of the policy's.
+        InvalidInput: the text is not XML, or a policy has an invalid value.
     """
     if not xml.strip():
         return MappedQos()
@@ -125,7 +125,7 @@ def map_qos(xml: str) -> MappedQos:
 
 
 def _kind(element: Any, **allowed: Any) -> Any:
-    """Return the kind that an element names; one that names none means the policy's default, the first of `allowed`."""
+    """Return the value that an element's `<kind>` names; without one the policy's default, the first of `allowed`."""
     text = (element.findtext("kind") or "").strip()
     if not text:
         return next(iter(allowed.values()))
@@ -211,4 +211,4 @@ _READER_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
         _duration(element.find("minimum_separation"), absent=0)
     ),
 }
-"""The policies that an entity of the kind has: in another one the schema takes their tags for a vendor's, unread."""
+"""The policies of a reader and of a writer; the schema treats other tags as a vendor's, which are ignored."""

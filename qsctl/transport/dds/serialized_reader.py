@@ -1,6 +1,6 @@
-"""A reader of peers' messages on the waitset of its participant: octets in, what was read of them out.
+"""A reader that passes the octets of peers' messages through a parser behind the boundary.
 
-Decides: that no octet of a peer gets further than here without the boundary around its parser.
+Decides: that no octets of a peer are processed outside the boundary.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Result = TypeVar("Result")
 
 
 class SerializedReader(Generic[Result]):
-    """A reader on the service's waitset.
+    """A reader on the participant's waitset that returns parsed messages.
 
     Args:
-        participant: its waitset and boundary are used.
-        reader: of a topic of peers.
-        read: what a message means; raises `Malformed` for what is none.
-        answer: called with the octets of a message that was refused, and the reason.
-        owner: what `Waiter.ready` names when there is something to take.
+        participant: provides the waitset and the boundary.
+        reader: of a topic to which peers write.
+        read: parses a message; raises `Malformed` for an invalid one.
+        answer: called with the octets of a refused message, and the reason.
+        owner: the object that `Waiter.ready` returns while there is data.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SerializedReader(Generic[Result]):
         self._condition: ReadCondition | None = participant.waiter.watch(reader, owner)
 
     def take(self, count: int = TAKE_COUNT) -> list[Result] | None:
-        """Return what up to `count` messages mean, without those that cannot be read; None: there are no messages."""
+        """Return up to `count` parsed messages, without the invalid ones; None: there are no messages."""
         taken = self._reader.take_with_info(count)
         if not taken:
             return None

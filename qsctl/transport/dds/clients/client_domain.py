@@ -1,6 +1,7 @@
-"""A client's participant and the pump that turns its ports.
+"""A client's participant and the loop that polls its ports.
 
-Decides: what a turn does, and how a client leaves: its last words are received before its peers see it go.
+Decides: the work of a turn, and the order in which a client leaves: its last messages are received before its peers see
+it leave.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import Changes, Discovery
 
 LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""Time that a leaving client waits until its last messages are received; a service that is gone never receives them."""
+"""Time that a leaving client waits for the receipt of its last messages, which a crashed service never confirms."""
 
 
 class DomainPort(Protocol):
-    """The ports of a client domain that its thread polls."""
+    """A port of a client domain, which the client's thread polls."""
 
     def look(self, changes: Changes) -> None:
         """Process the endpoints that appeared and vanished."""
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room."""
+        """Send the pending messages; return False if some wait for room."""
 
     def drain(self, timeout_ns: Nanoseconds) -> None:
-        """Wait until what was sent is received, at most so long."""
+        """Wait, at most for the timeout, until the sent messages are received."""
 
     def close(self) -> None:
-        """Delete the entities."""
+        """Delete its DDS entities."""
 
 
 class ClientDomain:
-    """A client's participant, its ports, and one pump for all of them.
+    """A client's participant and its ports, polled by one loop.
 
     Args:
         participant: of the client.
-        discovery: of the participant, where there is one already.
-        leave_to: receives the participant and its discovery, without ports, when this is closed; False: it does not
-            keep them, and they are deleted.
+        discovery: of the participant, if it exists already.
+        leave_to: offered the participant and its discovery, without ports, when this is closed; if it returns False,
+            they are deleted.
     """
 
     def __init__(
@@ -60,19 +61,19 @@ class ClientDomain:
 
     @contextmanager
     def left_on_failure(self) -> Iterator[None]:
-        """Leave the domain again where what is made inside cannot be: its maker never gets it, to close it."""
+        """Close the domain if the `with` block fails, because the caller then has no object to close."""
         with ExitStack() as undo:
             undo.callback(self.close)
             yield
             undo.pop_all()
 
     def add(self, port: DomainPort) -> None:
-        """Let the pump turn this port; it learns of the endpoints that are there already."""
+        """Add a port to the loop; it is passed the endpoints that are known already."""
         port.look(Changes(self.discovery.endpoints()))
         self._ports.append(port)
 
     def turn(self, timeout_ns: Nanoseconds) -> None:
-        """Send, wait for something to happen, and let every port process what changed; nothing, once it was closed."""
+        """Send, wait for an event, and let every port process the changes; do nothing after `close`."""
         if self._is_left:  # the participant may be another client's
             return
         done = self._flush()
@@ -97,9 +98,9 @@ class ClientDomain:
             self.participant.waiter.wake()
 
     def close(self) -> None:
-        """Send what can be sent, let it be received, then leave the domain.
+        """Send the pending messages, wait for their receipt, then leave the domain. A second call does nothing.
 
-        A peer learns of the departure on another way than of the data, and may learn of it first. May be repeated.
+        Peers are notified of the departure on another path than of the data, and possibly earlier; hence the wait.
         """
         if self._is_left:
             return

@@ -1,7 +1,8 @@
-"""The client's ends of a topic and of a queue [QS 2.4, 2.5 and 2.13].
+"""The client's ports to a topic and to a queue [QS 2.4, 2.5 and 2.13].
 
-Decides: when a queue counts as matched. A producer's queue is announced and its service's reader is matched by our
-writer; a consumer's queue is announced and reads our answers. Nothing is written before, so nothing gets lost.
+Decides: when a queue counts as matched: for a producer, once the queue is announced and its service's reader has
+matched our writer; for a consumer, once the queue is announced and its service reads our answers. Nothing is written
+before, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _RESPONSES: Final = {0: _REJECTED, 1: AckResponse.ACCEPTED}
 
 
 class ProducerPort:
-    """A writer on a topic and a reader of the answers."""
+    """A producer's port: a writer on a topic and a reader of the answers."""
 
     def __init__(self, participant: Participant, topic_name: str, guid: Guid) -> None:
         assert participant.entity is not None
@@ -66,10 +67,10 @@ class ProducerPort:
         self._readers: dict[int, bytes] = {}
         self._news: list[ProducerNews] = []
         self._is_settled = False
-        """Whether there is nothing to do before discovery finds something."""
+        """Whether all discovered queues are matched: there is nothing to do until discovery reports a change."""
         self._unanswered = Unanswered()
         self._replicas: dict[str, set[str]] = {}
-        """Those of the matched queues that are replicated."""
+        """The replicas of the matched queues that are replicated."""
         answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._participant = participant
         self._answer_topic = answers
@@ -90,7 +91,7 @@ class ProducerPort:
         return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
 
     def look(self, changes: Changes) -> None:
-        """Take notice of queues and of the services' readers."""
+        """Process appeared and vanished queues and readers of services."""
         if self._is_settled and not changes:
             return
         if self._reappeared.look(changes):
@@ -127,7 +128,7 @@ class ProducerPort:
         return self._matches.matched()
 
     def poll(self) -> list[ProducerNews]:
-        """Return what has come since the last call."""
+        """Return the events and answers since the last call."""
         news, self._news = self._news, []
         news += self._receive()
         if len(self._unanswered):
@@ -141,7 +142,7 @@ class ProducerPort:
         return news
 
     def give_up(self) -> list[WriteAcknowledgment]:
-        """Return the refusals of the samples that every replica refuses at this time, for lack of a master."""
+        """Return the refusals of the samples that every replica refuses at present, for lack of a master."""
         return self._unanswered.pop_refused(time.monotonic_ns(), self._replicas, gives_up=True)
 
     def _receive(self) -> list[ProducerNews]:
@@ -163,7 +164,7 @@ class ProducerPort:
         return received
 
     def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
-        """Return the state of a replica's queue as the replica's answers report it."""
+        """Process a replica's answers; return those that decide the answer of the queue."""
         queue, replica = frame.queue_name, frame.sender.hex()
         answers = (
             frames.answer_of(queue, identity, response)
@@ -172,10 +173,10 @@ class ProducerPort:
         return [each for each in answers if self._unanswered.receive(each, replica, self._replicas)]
 
     def send(self, writes: Sequence[Write]) -> None:
-        """Put samples into frames, in order. What replicated queues do not answer is written again.
+        """Pack samples into frames, in order. Samples that replicated queues do not answer are written again.
 
         Raises:
-            UsageError: a sample is larger than the service takes.
+            UsageError: a sample is larger than the service accepts.
         """
         require_size(max((len(write.payload) for write in writes), default=0))
         if self._replicas:
@@ -200,27 +201,27 @@ class ProducerPort:
             self._writer.put(frame)
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room in the service's reader, or that is still being reached."""
+        """Send pending frames; return False if some wait for room, or a handshake with a service is in progress."""
         return self._writer.flush() and not self._handshake.is_in_progress
 
     @property
     def backlog_count(self) -> int:
-        """Frames that wait for room."""
+        """Return the number of frames that wait for room."""
         return self._writer.backlog_count
 
     def drain(self, timeout_ns: Nanoseconds) -> None:
-        """Wait until the services have what was sent."""
+        """Wait until the services have received the sent frames."""
         self._writer.drain(timeout_ns)
 
     def close(self) -> None:
-        """Delete the entities."""
+        """Delete its DDS entities."""
         self._writer.close()
         self._answers.close()
         close_entity(self._subscriber)
 
 
 class ConsumerPort:
-    """A reader of a queue on its own partition, and a writer of the answers."""
+    """A consumer's port: a reader of a queue in its own partition, and a writer of the answers."""
 
     def __init__(
         self,
@@ -246,7 +247,7 @@ class ConsumerPort:
         self._reports_again = False
         self._news: list[ConsumerNews] = []
         self._is_settled = False
-        """Whether there is nothing to do before discovery finds something."""
+        """Whether all discovered services are matched: there is nothing to do until discovery reports a change."""
         answers = participant.topic(self._answer_topic_name, WireAcknowledgmentFrame)
         self._writer = FrameWriter(participant, answers, traits={"role": "answers", "guid": guid.hex()})
         self._availability: FrameWriter | None = None
@@ -271,7 +272,7 @@ class ConsumerPort:
         return frames.parse_deliveries(data, self.queue, self.guid)
 
     def look(self, changes: Changes) -> None:
-        """Process what discovery found of the queue."""
+        """Process the changes that discovery found for the queue."""
         if self._is_settled and not changes:
             return
         self._news += self._matches.look(changes, key="", value=self.queue)
@@ -293,7 +294,7 @@ class ConsumerPort:
         self._is_settled = self._is_heard and self._matches.is_complete and not self._reports_again
 
     def _reaches_services(self, changes: Changes) -> bool:
-        """Return whether each service that announces the queue reads the answers: an earlier one would be lost."""
+        """Return whether each service that announces the queue reads the answers: earlier answers would be lost."""
         for endpoint in changes.vanished:
             self._answer_readers.pop(endpoint.handle, None)
         for endpoint in changes.appeared:
@@ -306,7 +307,7 @@ class ConsumerPort:
         return services <= {each for handle, each in self._answer_readers.items() if handle in matched}
 
     def poll(self) -> list[ConsumerNews]:
-        """Return what has come since the last call."""
+        """Return the events and samples since the last call."""
         news, self._news = self._news, []
         news += self._receive()
         return news
@@ -320,23 +321,23 @@ class ConsumerPort:
         return received
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
-        """Put answers into frames, in order."""
+        """Pack answers into frames, in order."""
         packed = frames.pack_answers(answers)
         for at in range(0, len(packed), frames.ANSWERS_MAX):
             self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
 
     @property
     def answering_count(self) -> int | None:
-        """Return how many services answer when they are asked for the end of the queue; None: one does not know how."""
+        """Return the number of services that answer the question for the end of the queue; None: one does not."""
         return self._matches.answering_count()
 
     def detach(self) -> None:
-        """Leave in order: the samples held were not touched, and wait again as if never sent."""
+        """Leave in good order: held samples that the program did not receive wait again, not flagged as redelivered."""
         self._unsent.append(frames.answers_of(self.guid, self.queue, []))
         self.flush()
 
     def report(self, availability: ConsumerAvailability) -> None:
-        """Report this consumer's availability to the queue [QS 2.10.2].
+        """Send this consumer's availability report to the queue [QS 2.10.2].
 
         Raises:
             UsageError: the port was opened without feedback.
@@ -348,7 +349,7 @@ class ConsumerPort:
         channel.put(self._reported)
 
     def require_feedback(self) -> FrameWriter:
-        """Return the writer of availability.
+        """Return the writer of availability reports.
 
         Raises:
             UsageError: the port was opened without feedback.
@@ -359,11 +360,11 @@ class ConsumerPort:
 
     @property
     def is_feedback_matched(self) -> bool:
-        """Return whether the queue reads what `report` sends."""
+        """Return whether the queue reads the reports of `report`."""
         return self._availability is not None and self._availability.writer.matched_count() > 0
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room, or for the service to read it."""
+        """Send pending frames; return False if some wait for room, or for the service to match."""
         if self._unsent and self._is_heard:
             for frame in self._unsent:
                 self._writer.put(frame)
@@ -374,11 +375,11 @@ class ConsumerPort:
         return done
 
     def drain(self, timeout_ns: Nanoseconds) -> None:
-        """Wait until the queue has the answers: it takes a consumer that left before for one that never answered."""
+        """Wait until the queue has the answers: samples of a consumer that leaves earlier count as unanswered."""
         self._writer.drain(timeout_ns)
 
     def close(self) -> None:
-        """Leave the queue: what is held is redelivered."""
+        """Leave the queue; its held samples are redelivered."""
         self._samples.close()
         close_entity(self._subscriber)
         self._writer.close()
@@ -387,10 +388,10 @@ class ConsumerPort:
 
 
 def require_size(size_bytes: int) -> None:
-    """Do nothing for a sample that the service takes.
+    """Check the size of a sample.
 
     Raises:
-        UsageError: it is larger.
+        UsageError: the sample is larger than the service accepts.
     """
     if size_bytes > SAMPLE_SIZE_BYTES_MAX:
         raise UsageError(

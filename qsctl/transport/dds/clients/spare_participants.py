@@ -1,7 +1,7 @@
-"""Participants that later clients of this process use again, in domains for which a program asks for it.
+"""Spare participants, which later clients of this process reuse in domains for which a program requests it.
 
-To create a participant, discover the endpoints of its domain and delete it takes several times as long as a test of a
-queue. Decides: which participants are kept, and how many. A kept participant has no reader or writer of a client: its
+Creating a participant, discovering the endpoints of its domain and deleting it takes several times as long as a test of
+a queue. Decides: which participants are kept, and how many. A kept participant has no reader or writer of a client: its
 peers see that the client has left.
 """
 
@@ -16,7 +16,7 @@ from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.peers.discovery import Discovery
 
 SPARE_MAX: Final = 8
-"""Participants that are kept without a client; each has a socket, and receives what is announced in the domain."""
+"""Maximum number of participants kept without a client; each has a socket, and receives the domain's announcements."""
 
 
 class _Spare(NamedTuple):
@@ -25,7 +25,7 @@ class _Spare(NamedTuple):
 
 
 class SpareParticipants:
-    """The participants of a domain that closed clients of this process left to the next ones.
+    """The participants of a domain that closed clients of this process leave to later clients.
 
     Args:
         domain_id: of the domain; one object for it at a time.
@@ -41,7 +41,7 @@ class SpareParticipants:
 
     @property
     def count(self) -> int:
-        """Return the number of participants that no client has."""
+        """Return the number of participants without a client."""
         return len(self._spares)
 
     @property
@@ -50,7 +50,7 @@ class SpareParticipants:
         return self._is_open and os.getpid() == self._process_id
 
     def client_domain(self, settings: DomainSettings | None) -> ClientDomain:
-        """Return the domain of a new client, with a spare participant where one has these settings."""
+        """Return the domain of a new client, with a spare participant if one has the requested settings."""
         wanted = settings or DomainSettings()
         with self._lock:
             # The one that was left last has the least to discover.
@@ -65,7 +65,7 @@ class SpareParticipants:
         return ClientDomain(participant, leave_to=self.leave)
 
     def leave(self, participant: Participant, discovery: Discovery) -> bool:
-        """Keep the participant of a closed client; False: the client has to delete it."""
+        """Keep the participant of a closed client; return False if the client must delete it."""
         with self._lock:
             if not self.is_usable or len(self._spares) >= SPARE_MAX:
                 return False
@@ -73,13 +73,13 @@ class SpareParticipants:
         return True
 
     def look(self) -> None:
-        """Process what was announced to the spare participants: unread announcements accumulate in memory."""
+        """Process the announcements to the spare participants, which would accumulate in memory otherwise."""
         with self._lock:
             for each in self._spares:
                 each.discovery.look()
 
     def close(self) -> None:
-        """Delete the spare participants, and keep no more: clients that are open delete theirs."""
+        """Delete the spare participants and keep no more; open clients delete their own."""
         with self._lock:
             self._is_open = False
             if _OF_DOMAIN.get(self.domain_id) is self:
@@ -94,7 +94,7 @@ _OF_DOMAIN: Final[dict[int, SpareParticipants]] = {}
 
 
 def client_domain(domain_id: int, settings: DomainSettings | None = None) -> ClientDomain:
-    """Return the domain of a new client, with a participant of its own or a spare one.
+    """Return the domain of a new client, with a new or a spare participant.
 
     Raises:
         UsageError, Refused, Unavailable: as of `Participant`.

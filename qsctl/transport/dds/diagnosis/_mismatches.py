@@ -1,7 +1,7 @@
-"""Reasons why a peer's reader or writer does not match ours, as text [DDS 2.2.3, XTYPES 7.2.4].
+"""The reasons for which a peer's reader or writer does not match ours, as text [DDS 2.2.3, XTYPES 7.2.4].
 
-Decides: which differences keep two endpoints apart. The library reports only that a policy or a type did not fit,
-without the values: both sides' announcements are compared here, and the result names the value of each.
+Decides: which differences prevent a match. The library reports only that a policy or a type did not match, without the
+values; here both sides' announcements are compared, and each reason states both values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qsctl.transport.dds.peers.endpoint_policies import (
 from qsctl.transport.dds.peers.type_outlines import Bounded, OutlineMember, TypeOutline
 
 DIFFERENCES_MAX: Final = 3
-"""Differences of two types that are named; the rest is counted."""
+"""Maximum number of differences of two types that are listed; the rest is counted."""
 
 
 class MismatchKind(StrEnum):
@@ -51,7 +51,7 @@ class MismatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One thing that does not fit, and in a sentence what the peer has, what the service has, and what to change."""
+    """One incompatibility, with a sentence that states the peer's value and the service's."""
 
     kind: MismatchKind
     text: str
@@ -59,7 +59,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An endpoint as discovery shows it. The outline is None while, or where, the type is not described."""
+    """An endpoint as announced in discovery. `outline` None: its type is not described, or not yet."""
 
     is_writer: bool
     type_name: str
@@ -68,7 +68,7 @@ class Side:
 
 
 def mismatches(peer: Side, ours: Side) -> list[Mismatch]:
-    """Return what keeps a peer's endpoint from matching one of ours, and bounds that differ though they match.
+    """Return the reasons for which a peer's endpoint does not match ours, and differing bounds of matching types.
 
     Args:
         peer: the peer's endpoint.
@@ -130,9 +130,7 @@ def _policy_mismatches(peer: Side, ours: Side) -> Iterator[Mismatch]:
 
 
 def partitions_meet(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> bool:
-    """Return whether two endpoints have a partition in common; a pattern meets names, and no other pattern
-    [DDS 2.2.3.13].
-    """
+    """Return whether two endpoints have a common partition; patterns match names but no patterns [DDS 2.2.3.13]."""
     return any(_partition_meets(a, b) for a in one or (b"",) for b in other or (b"",))
 
 
@@ -144,12 +142,12 @@ def _partition_meets(one: bytes, other: bytes) -> bool:
 
 
 def type_mismatches(peer: TypeOutline, ours: TypeOutline, *, peer_writes: bool) -> list[Mismatch]:
-    """Return the differences of two types that keep their samples apart, the first of each kind of difference first.
+    """Return the differences that make two types incompatible, at most `DIFFERENCES_MAX` of them.
 
     Args:
         peer: the peer's type.
         ours: ours.
-        peer_writes: whether the peer writes: then its bounds may not be wider than ours, else ours not than its.
+        peer_writes: whether the peer is the writer: a writer's bounds must not be wider than its reader's.
     """
     found = list(_differences(peer, ours, "", peer_writes))
     if len(found) > DIFFERENCES_MAX:
@@ -213,14 +211,14 @@ def _differences_of_literals(peer: TypeOutline, ours: TypeOutline, where: str) -
 
 
 def shown(each: Bounded) -> str:
-    """Return a member's type as people write it, bounds included."""
+    """Return a member's type as text, including its bounds."""
     form = each.form.replace("struct", each.inside.name, 1) if each.inside and each.inside.name else each.form
     bounds = [bound for bound in each.bounds if bound]
     return f"{form} bounded by {', '.join(map(str, bounds))}" if bounds else form
 
 
 def _is_wider(written: int, read: int) -> bool:
-    """Return whether a writer's bound allows what a reader's does not; 0 is unbounded."""
+    """Return whether a writer's bound is wider than a reader's; 0 is unbounded."""
     return read != 0 and (written == 0 or written > read)
 
 

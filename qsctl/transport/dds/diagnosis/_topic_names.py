@@ -1,7 +1,7 @@
-"""The topic of ours that a peer may have meant, when it is on one that no other endpoint uses.
+"""The topic of ours that a peer probably meant, when it uses a topic that no other endpoint has.
 
-Decides: how alike two names must be. Names that differ by a digit are often two topics; those that differ by case, by
-punctuation or by what a framework puts in front are one topic written in two ways.
+Decides: the required similarity of the names. Names that differ by a digit are often two topics; names that differ by
+case, by punctuation or by a framework's prefix are one topic written in two ways.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ROS_PREFIXES: Final = ("rt/", "rq/", "rr/")
 
 
 def nearest_topic(name: str, topics: Iterable[str]) -> str | None:
-    """Return the topic that `name` is a misspelling of, or the same topic with another shared subscriber; else None."""
+    """Return the topic that differs from `name` in spelling, or in the shared subscriber alone; None: there is none."""
     wanted = _folded(name)
     base, at, _ = name.rpartition("@")
     for topic in topics:

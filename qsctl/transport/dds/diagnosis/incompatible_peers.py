@@ -1,8 +1,8 @@
-"""Peers that are on one of our topics, or nearly, and match nothing of ours: each is reported once, with the reason.
+"""Detection of peers on one of our topics, or on a similar name, that match none of our endpoints.
 
-Decides: when a peer counts as incompatible. It is given time, for a match takes some: two looks in a row must find it
-unmatched. Whether it matches is asked of the library; why it does not is found by comparing what both sides announce.
-Endpoints of qsctl's own clients are left out: they open and close as their queues do.
+Each is reported once, with the reason. Decides: when a peer counts as incompatible: since a match takes time, two
+successive checks must find it unmatched. The library reports whether it matches; the reason is found by comparing both
+sides' announcements. Endpoints of qsctl's own clients are ignored: they open and close together with their queues.
 """
 
 from __future__ import annotations
@@ -44,27 +44,26 @@ LOOK_EVERY_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
 """Interval of the checks; a peer is reported after two to three of them."""
 
 LOOKS_MAX: Final = 10
-"""Looks after which a peer is reported though its type is not described yet, and a matched one is let be."""
+"""Number of checks after which a peer is reported even without a type description, or a matched one is ignored."""
 
 ENDPOINTS_MAX: Final = 10_000
 """Maximum number of peers' endpoints that are kept; further ones are ignored."""
 
 UNMATCHED_AT_ONCE: Final = 100
-"""Unmatched endpoints that one look compares with ours, and as many of ours as each is compared with; others wait."""
+"""Maximum number of unmatched endpoints per check, and of our endpoints compared with each; the others wait."""
 
 TAKING_NS: Final[Nanoseconds] = 7 * MILLISECOND_NS
-"""Longest time, while samples move, to read an existing endpoint: 35 µs of a hundredth of the time, and as much again
-for those that come meanwhile.
+"""Maximum time for reading one existing endpoint, while samples are being processed.
+
+35 µs at one percent of the loop's time, and the same again for endpoints that arrive meanwhile.
 """
 
 TAKES_MAX: Final = 500
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
-"""Type name of the frames of qsctl's wrappers; a peer that uses none of qsctl's types is compared with the queue's own
-type.
-"""
+"""Type name of the frames of qsctl's clients; a peer with another type is compared with the queue's own type."""
 
 _OWN_ROLE: Final = re.compile(rb"qsctl(;[^;]*)*;role=")
-"""The user data of qsctl's own clients and services; other peers give no role."""
+"""The user data of qsctl's own clients and services; other peers have no role."""
 
 _VENDORS: Final = {
     0x0101: "RTI Connext DDS",
@@ -76,7 +75,7 @@ _VENDORS: Final = {
     0x0110: "Cyclone DDS",
     0x0112: "RustDDS",
 }
-"""The vendor's number, which the specification puts into the first two octets of a GUID [RTPS 9.3.1.5]."""
+"""The vendors by the first two octets of a GUID, as the specification assigns them [RTPS 9.3.1.5]."""
 
 _PREFIX_BYTES: Final = 12
 
@@ -99,20 +98,20 @@ class _Endpoint:
     policies: EndpointPolicies
     looks_count: int = 0
     found: list[Mismatch] = field(default_factory=list)
-    """Incompatible peers found by the latest comparison."""
+    """Mismatches found by the latest comparison."""
     is_done: bool = False
 
 
 class IncompatiblePeers:
-    """Watches the endpoints of a domain for participants of this process, and reports at their boundary.
+    """A monitor of a domain's endpoints for the participants of this process; it reports at their boundary.
 
-    What is announced faster than there is time for waits in the library, some kilobytes an endpoint, also where it is
-    gone again. After a while the readers are made anew: those have what is there now, and nothing of what went.
+    Announcements that arrive faster than the time for them allows accumulate in the library, some kilobytes an
+    endpoint, even if the endpoint is gone again. After a while the readers are therefore recreated: the new ones
+    contain the present endpoints, and none that are gone.
 
     Args:
-        participant: the first of them, whose entities watch.
-        of_names: whether its readers match types by their names alone, so that writers which describe theirs are not
-            for them.
+        participant: the first participant, whose entities watch the domain.
+        of_names: whether its readers match types by name alone; writers that describe their types are then ignored.
     """
 
     def __init__(self, participant: Participant, *, of_names: bool = False) -> None:
@@ -122,7 +121,7 @@ class IncompatiblePeers:
         self._references: list[int] = [participant.entity._ref]
         self._endpoints: dict[int, _Endpoint] = {}
         self._former: dict[int, _Endpoint] = {}
-        """Endpoints known before the readers were created again, kept until everything in the new readers is read."""
+        """Endpoints known before the readers were recreated, kept until the new readers are read completely."""
         self._behind_since: Nanoseconds | None = None
         self._words: dict[bytes, ParticipantWords] = {}
         self._outlines: dict[bytes, TypeOutline | None] = {}
@@ -141,12 +140,12 @@ class IncompatiblePeers:
         )
 
     def watch_for(self, participant: Participant) -> None:
-        """Compare peers with the endpoints of another participant of the same domain, too."""
+        """Compare peers also with the endpoints of another participant of the same domain."""
         assert participant.entity is not None
         self._references.append(participant.entity._ref)
 
     def turn(self) -> None:
-        """Look, twice a second at most; cheap when nothing changed."""
+        """Check at most twice a second; cheap if nothing changed."""
         now = time.monotonic_ns()
         share = self._participant.boundary.time.diagnosis
         if now < self._look_at or not share.begins(self, wakes=False):
@@ -155,7 +154,7 @@ class IncompatiblePeers:
         share.end()
 
     def _look_on(self, now: Nanoseconds, share: TimeShare) -> None:
-        """Take a slice of what was announced; when all of it is, look, and again after a while."""
+        """Read announcements within the time share; once all are read, check, and repeat after the interval."""
         boundary = self._participant.boundary
         if self._behind_since is None:
             self._behind_since = now
@@ -182,7 +181,7 @@ class IncompatiblePeers:
             self._look()
 
     def _begin_anew(self, now: Nanoseconds) -> None:
-        """Look at what is known, and drop what waits to be taken."""
+        """Check the known endpoints, and drop the unread announcements by recreating the readers."""
         self._look_if_unsettled()
         for reader, _ in self._readers:
             close_entity(reader)
@@ -235,7 +234,7 @@ class IncompatiblePeers:
         ours: dict[tuple[str, bool], list[tuple[int, _Endpoint]]] = {}
         peers: list[tuple[int, _Endpoint]] = []
         offered: dict[tuple[str, bool], set[bytes]] = {}
-        """Whose participants have a writer, or a reader, on a topic: also those of others than this service."""
+        """The participants that have a writer, or a reader, on each topic, including those of other services."""
         for handle, each in self._endpoints.items():
             place = (each.said.topic_name, each.is_writer)
             if (reference := own.get(each.said.key)) is not None:
@@ -266,7 +265,7 @@ class IncompatiblePeers:
                 self._compare_name(peer, topics)
 
     def _compare(self, peer: _Endpoint, candidates: list[_Endpoint], matched: list[_Endpoint]) -> None:
-        """Look at a peer on one of our topics: what of ours is there, and what of it is matched."""
+        """Compare a peer on one of our topics with our endpoints there, given those that it matches."""
         peer.looks_count += 1
         is_undescribed = peer.said.type_id is None
         if matched and (is_undescribed or any(each.said.type_id in (None, peer.said.type_id) for each in matched)):
@@ -288,7 +287,7 @@ class IncompatiblePeers:
         peer.found = found
 
     def _reasons(self, peer: _Endpoint, candidates: list[_Endpoint]) -> list[Mismatch]:
-        """Why a peer does not match the one of our endpoints that it is most like."""
+        """Return the reasons for which a peer does not match the most similar of our endpoints."""
         side = self._side(peer)
         if len(candidates) > UNMATCHED_AT_ONCE:
             partitions = peer.policies.partitions
@@ -352,7 +351,7 @@ class IncompatiblePeers:
 def _matched_of(
     ours: Mapping[tuple[str, bool], list[tuple[int, _Endpoint]]], places: Iterable[tuple[str, bool]]
 ) -> dict[int, list[_Endpoint]]:
-    """Return what of ours each peer's endpoint is matched with, by its handle, on some topics."""
+    """Return our endpoints on some topics that each peer's endpoint matches, by its handle."""
     found: dict[int, list[_Endpoint]] = {}
     for place in places:
         for reference, own in ours.get(place, ()):
@@ -362,7 +361,7 @@ def _matched_of(
 
 
 def described(key: bytes, words: Mapping[bytes, ParticipantWords]) -> str:
-    """Name the process that an endpoint belongs to: participant, program, process id, host, implementation of DDS."""
+    """Return a description of an endpoint's process: participant, program, process id, host, DDS implementation."""
     said = words.get(key[:_PREFIX_BYTES], ParticipantWords())
     name = f"participant {said.name!r} " if said.name else ""
     vendor = _VENDORS.get(int.from_bytes(key[:2], "big"), f"vendor {key[:2].hex()}")
@@ -379,7 +378,7 @@ def _take(take: Any, reader: BuiltinDataReader, make: Any, read: Any) -> Any:
     """Take the next sample of a builtin topic; None: there is none.
 
     Raises:
-        Malformed: the binding cannot read it; the sample is taken all the same.
+        Malformed: the binding cannot read it; the sample is removed nevertheless.
     """
     with ONE_THREAD_AT_A_TIME:
         taken: Any = decoded(lambda reference: take(reference, 1, make, read), reader._ref)

@@ -1,9 +1,9 @@
-"""The log of Cyclone DDS itself, as lines of ours: named by peer, counted, at a limited rate.
+"""Redirection of Cyclone DDS's own log into the service's: attributed to peers, counted, at a limited rate.
 
-Decides: where the library's own lines go. It writes one for each message that it cannot deserialize, to the C stream
-`stderr`, and offers no other way that is safe: its log sinks would call Python in threads that hold its locks. So the
-stream is a pipe that never blocks while a domain is made; the thread of a domain reads it. What does not fit is lost,
-and what is counted is then too little.
+Decides: the destination of the library's lines. It writes one for each message that it cannot deserialize, to the C
+stream `stderr`, and offers no other safe way: its log sinks would call Python in threads that hold its locks.
+Therefore, while a domain is created, the stream is replaced by a non-blocking pipe, which the domain's thread reads.
+Lines that do not fit into the pipe are lost, and the counts are then too low.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PERIOD_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 
 PIPE_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 32 * 1024
-"""Read at once: some 200 lines, 1 ms."""
+"""Octets of one read: some 200 lines, 1 ms."""
 
 _LINE: Final = re.compile(r"^[\d.]+ \[(\d*)\] +\S+: (.*)$")
 _REFUSED: Final = re.compile(
@@ -41,7 +41,7 @@ _DUMPS: Final = (
     (re.compile(r"^(invalid parameter list .*? invalid), input = .*"), r"\1"),
     (re.compile(r" ?<[0-9a-f ]{16,}(@\d+ )?[0-9a-f ]*>"), ""),
 )
-"""The parts of a log line that differ from datagram to datagram: octets and sizes. Lines are grouped without them."""
+"""The parts of a line that differ from datagram to datagram, octets and sizes; lines are grouped without them."""
 
 _REMEDIES: Final = (
     (
@@ -50,11 +50,11 @@ _REMEDIES: Final = (
         "2: generate its types without -typeobject, or call auto_fill_type_information(false)",
     ),
 )
-"""Remedies for lines of the library that do not state one, by a part of the line."""
+"""Remedies to append to lines of the library, by a part of the line."""
 
 
 class LibraryLog:
-    """The library's lines in this process, for the boundary of each domain."""
+    """The library's log lines in this process, distributed to the boundary of each domain."""
 
     def __init__(self) -> None:
         self._boundaries: dict[int, list[Boundary]] = {}
@@ -66,7 +66,7 @@ class LibraryLog:
 
     @contextlib.contextmanager
     def instead_of_stderr(self) -> Iterator[None]:
-        """Have a domain that is made in here write to the pipe; to `stderr`, where that cannot be.
+        """Let a domain that is created in the `with` block write to the pipe; if that is impossible, to `stderr`.
 
         The domain owns the stream, and closes it when it is deleted.
         """
@@ -87,21 +87,21 @@ class LibraryLog:
         self._boundaries.setdefault(domain_id, []).append(boundary)
 
     def forget(self, domain_id: int, boundary: Boundary) -> None:
-        """Report no more there; what was written until now still is."""
+        """Stop reporting at a boundary, after reporting the lines written so far."""
         self.read()
         boundaries = self._boundaries.get(domain_id, [])
         if boundary in boundaries:
             boundaries.remove(boundary)
 
     def turn(self) -> None:
-        """Read what was written, at most ten times a second."""
+        """Read the new lines, at most ten times a second."""
         now = time.monotonic_ns()
         if now >= self._next_at:
             self._next_at = now + PERIOD_NS
             self.read()
 
     def read(self) -> None:
-        """Read what was written and report it."""
+        """Read the new lines and report them."""
         if self._pipe is None or not self._lock.acquire(blocking=False):
             return
         try:
@@ -130,12 +130,12 @@ class LibraryLog:
                 boundary.refuse(topic_name, peer or UNKNOWN_PEER, "no value of the topic's type", count=count)
 
     def _boundaries_of(self, domain_id: int) -> list[Boundary]:
-        """Return the domain's boundary, or one of each where the line names none of ours: one takes part for all."""
+        """Return the boundary of a domain; for a line of an unknown domain, one boundary out of all."""
         known = self._boundaries.get(domain_id)
         return known[:1] if known else [each[0] for each in self._boundaries.values() if each][:1]
 
     def _open(self) -> int | None:
-        """Open a new C stream into the pipe."""
+        """Return a new C stream into the pipe; None: it cannot be opened."""
         if self._pipe is None:
             self._pipe, self._write_end = os.pipe()
             os.set_blocking(self._pipe, False)
@@ -159,7 +159,7 @@ def _without_octets(text: str) -> str:
 
 
 def _standard_error() -> ctypes.c_void_p | None:
-    """Return the C library's variable that names the stream; others than GNU's may have none that can be set."""
+    """Return the C library's variable `stderr`; None: in C libraries other than GNU's it may not be assignable."""
     try:
         return ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stderr")
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Reports of messages that could not be read: each kind at once, then with a count, never one line a message.
+"""Rate-limited reports of faults of peers: the first of each kind at once, the following as a count.
 
-Decides: how many lines the faults of peers may cost. A peer that sends a million broken messages gets two lines every
-ten seconds, and one that invents a new GUID for each shares the lines of all the others.
+Decides: the number of log lines. A peer that sends a million invalid messages causes two lines every ten seconds, and
+one that invents a new GUID for each shares its lines with all others.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from typing import Final, TypeAlias
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 REPORT_PERIOD_NS: Final[Nanoseconds] = 10 * SECOND_NS
-"""After the first report of a kind of fault the others like it are counted for so long, and then reported as one."""
+"""Period after the first report of a kind of fault in which equal ones are counted and then reported as one."""
 
 KINDS_MAX: Final = 16
-"""Kinds of faults reported singly in one period; those of any further kind are reported together."""
+"""Number of kinds of faults reported singly in one period; all further kinds are reported together."""
 
 REASON_CHARACTERS_MAX: Final = 300
 
 UNKNOWN_PEER: Final = "unknown"
-"""In the place of a GUID: the peer was gone before it could be looked up, or the faults are those of several."""
+"""Placeholder for a GUID: the peer was gone before it could be looked up, or the faults are of several peers."""
 
 
 class FaultKind(StrEnum):
-    """Whose fault it is."""
+    """The kind of a fault."""
 
     MALFORMED = "malformed_messages"
-    """The peer's: what it sent is not what it must be."""
+    """A peer sent invalid data."""
     UNEXPECTED = "unexpected_errors"
-    """The peer's and qsctl's: the reading of it raised an error that no reader declares."""
+    """The parser of a peer's message raised an error other than `Malformed`, a defect of qsctl as well."""
     UNAUTHORIZED = "unauthorized_commands"
-    """The peer's: a command without a signature that counts, at a service that requires one."""
+    """A peer sent a command without a valid signature to a service that requires one."""
     LIBRARY = "dds_messages"
-    """Of no known peer: what the library of DDS logs by itself."""
+    """The DDS library logged a line of its own; the peer is unknown."""
     INCOMPATIBLE = "incompatible_peer"
-    """Kind of fault without a message: a reader or writer on a topic of the service that cannot match it."""
+    """A peer's reader or writer on a topic of the service cannot match it; no message is involved."""
     TYPE = "type_discovered"
-    """No fault: what the service takes a topic's samples for, where no file defines their type."""
+    """Not a fault: the type that the service assumes for a topic, where no file defines it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerFault:
-    """Messages of a peer that had no effect because they could not be read.
+    """Messages of a peer that had no effect because they could not be parsed.
 
     Attributes:
-        source: what was being read, such as a topic's name.
+        source: origin of the messages, such as the name of a topic.
         peer: the GUID of the writer, 32 hexadecimal digits, or `UNKNOWN_PEER`.
-        reason: what was wrong with the latest of them.
-        count: how many, since the last report of this kind.
-        kind: whose fault it is.
+        reason: the fault of the latest message.
+        count: number of messages since the last report of this kind.
+        kind: the kind of the fault.
     """
 
     source: str
@@ -67,7 +67,7 @@ Report: TypeAlias = Callable[[PeerFault], None]
 
 
 def log_fault(fault: PeerFault) -> None:
-    """Log a fault as a library does, for the program around it: through `logging`, by the name `qsctl.transport`."""
+    """Log a fault through `logging`, as logger `qsctl.transport`, for the application program."""
     level = logging.ERROR if fault.kind in (FaultKind.UNEXPECTED, FaultKind.LIBRARY) else logging.WARNING
     logging.getLogger("qsctl.transport").log(
         logging.INFO if fault.kind is FaultKind.TYPE else level,
@@ -82,13 +82,13 @@ def log_fault(fault: PeerFault) -> None:
 
 
 class FaultReports:
-    """Reports faults through a callable: the first of a kind at once, those after it counted.
+    """The reports of faults through a callable: the first of a kind at once, the following as a count.
 
-    Like each other are faults of one kind, source and peer; of the library's own lines, those of one text.
+    Faults are of the same kind if `kind`, source and peer are equal; for lines of the library, also the text.
 
     Args:
-        report: called with each fault that is to be reported.
-        clock: monotonic nanoseconds.
+        report: called with each fault to report.
+        clock: returns monotonic nanoseconds.
     """
 
     def __init__(self, report: Report, clock: Callable[[], Nanoseconds] = time.monotonic_ns) -> None:
@@ -99,7 +99,7 @@ class FaultReports:
         self._period_ends_at: Nanoseconds = 0
 
     def add(self, fault: PeerFault) -> None:
-        """Report a fault now, or with those like it at the end of the period."""
+        """Report a fault now, or together with equal ones at the end of the period."""
         if not self._later:
             self._period_ends_at = self._clock() + REPORT_PERIOD_NS
         else:
@@ -115,12 +115,12 @@ class FaultReports:
             self._others = _together(self._others, fault, "several topics", UNKNOWN_PEER)
 
     def turn(self) -> None:
-        """Report what was counted if the period is over; cheap while there is nothing."""
+        """Report the counted faults if the period is over; cheap if there are none."""
         if self._later and self._clock() >= self._period_ends_at:
             self.finish()
 
     def finish(self) -> None:
-        """Report what was counted, now."""
+        """Report the counted faults now."""
         counted = [*self._later.values(), self._others]
         self._later.clear()
         self._others = None
