@@ -1,7 +1,7 @@
-"""Acknowledgments to producers without qsctl: `WriteAcknowledgment`, for those that read it.
+"""Acknowledgments to producers without qsctl: `WriteAcknowledgment`, for those that have a reader of it.
 
-Decides: which processes get acknowledgments, and for which samples. A process requests them with a reader in a
-partition of its own; it gets those for the samples of all its writers.
+Decides: which processes get acknowledgments, and for which samples. A process requests them by a reader in a partition
+of its own, and gets them for the samples of all its writers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from qsctl.transport.dds.plain._octets import XCDR1, XCDR2, pack_write_acknowled
 from qsctl.transport.dds.plain._partitions import is_alone, reads_xcdr2_only
 
 PENDING_MAX: Final = 100_000
-"""Answers that wait for a reader that is not matched, or does not read; beyond them none is kept."""
+"""Maximum number of answers that wait for a reader which is not matched or does not read; further ones are dropped."""
 
 
 class PlainAnswerChannel:
-    """Answers to one reader. They wait until it is matched, and while it has no room.
+    """The answers to one reader. They wait until it is matched, and while it has no room.
 
     Args:
-        participant, topic: those of its writer.
+        participant, topic: of the channel's writer.
         endpoint: the reader.
     """
 
@@ -44,12 +44,12 @@ class PlainAnswerChannel:
         self._reaches_peer = False
 
     def put(self, octets: bytes) -> None:
-        """Send an answer with this turn's flush. Beyond `PENDING_MAX` it is dropped: the peer reads nothing."""
+        """Add an answer to this turn's flush. Beyond `PENDING_MAX` it is dropped, because the peer does not read."""
         if len(self._pending) + self._writer.backlog_count < PENDING_MAX:
             self._pending.append(octets)
 
     def flush(self) -> bool:
-        """Send what was put. False: some of it waits for room; what waits for a match does not count."""
+        """Send pending answers; return False if some wait for room. Those that wait for a match do not count."""
         if not self._reaches_peer:
             self._reaches_peer = self.endpoint.handle in self._writer.writer.matched_handles()
             if not self._reaches_peer:
@@ -65,13 +65,13 @@ class PlainAnswerChannel:
 
 
 class ProducerAnswers:
-    """Everyone who asks about the samples of one topic.
+    """The readers of acknowledgments for the samples of one topic.
 
     Args:
         participant: of the service.
         topic_name: the topic.
-        origins: whose each sample is.
-        replicas: the marks of replicated queues by `<topic>@<subscriber>`, as the wrappers' endpoints keep them.
+        origins: the process of each sample's writer.
+        replicas: the identifiers of the replicas of replicated queues, by `<topic>@<subscriber>`.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class ProducerAnswers:
         self._origins = origins
         self._replicas = replicas
         self._channels: dict[bytes, list[PlainAnswerChannel]] = {}
-        """By the prefix of the process."""
+        """Channels by the GUID prefix of the process."""
 
     def asks(self, process: bytes) -> bool:
-        """Return whether a process asks what becomes of its samples."""
+        """Return whether a process requests acknowledgments."""
         return process in self._channels
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Send acknowledgments to its process from now on.
+        """Send acknowledgments to the reader's process from now on.
 
         Raises:
-            Malformed: it has no partition of its own.
+            Malformed: the reader has no partition of its own.
         """
         everyone = [each.endpoint for channels in self._channels.values() for each in channels]
         if not is_alone(endpoint, everyone):
@@ -102,7 +102,7 @@ class ProducerAnswers:
         self._channels.setdefault(endpoint.participant, []).append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Stop sending acknowledgments to its process."""
+        """Stop sending acknowledgments to the reader's process."""
         channels = self._channels.get(endpoint.participant, [])
         for channel in channels:
             if channel.endpoint.handle == endpoint.handle:
@@ -113,9 +113,9 @@ class ProducerAnswers:
             self._channels.pop(endpoint.participant, None)
 
     def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
-        """Answer a writer of samples for the queue `<topic>@<subscriber>`; False: it is none without qsctl.
+        """Answer a writer of samples for the queue `<topic>@<subscriber>`; return False if it is a writer of qsctl.
 
-        What one replica rejects another may hold: of replicated queues only acceptances are reported.
+        Of replicated queues only acceptances are sent: another replica may hold a sample that this one rejects.
         """
         process = self._origins.process_of(guid)
         if process is None:
@@ -132,7 +132,7 @@ class ProducerAnswers:
         return True
 
     def flush(self) -> bool:
-        """Send what was answered in this turn. False: some waits for room."""
+        """Send this turn's answers; return False if some wait for room."""
         done = True
         for channels in self._channels.values():
             for channel in channels:
@@ -140,7 +140,7 @@ class ProducerAnswers:
         return done
 
     def close(self) -> None:
-        """Delete everything."""
+        """Delete all channels."""
         for channels in self._channels.values():
             for channel in channels:
                 channel.close()

@@ -1,8 +1,8 @@
-"""Copies of what qsctl's producers write, for plain readers of the queue's own type on its topic [QS 2.8].
+"""Copies of the samples of qsctl's producers, for plain readers of the queue's own type on its topic [QS 2.8].
 
-Decides: who gets copies, and of what. What a plain writer writes, DDS gives to all readers itself; the wrappers write
-frames, which such a reader cannot read. So the service writes each sample again while an observer is matched. A copy
-does not wait for observers: those that do not keep up miss some.
+Decides: which readers get copies, and of which samples. DDS itself delivers the samples of plain writers to all
+readers; qsctl's clients write frames, which such an observer cannot read. So the service writes each sample again while
+an observer is matched. Copies do not wait for observers: slow ones miss some.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.plain._payloads import serialized
 
 _XCDR1: Final = frozenset(b"\x00\x01\x02\x03")
-"""The second octet of an encapsulation header of the first version of CDR, which the copies are announced in."""
+"""Second octets of the encapsulation headers of XCDR1, in which the copies are announced."""
 
 
 class Copies:
-    """The copies of one topic. There is nothing of it in DDS until one looks on.
+    """The copies of one topic. It has no DDS entity until there is an observer.
 
     Args:
-        participant: opens where they are written from: apart from the readers of plain samples, which may be held back.
+        participant: opens the participant that writes copies, separate from the readers of plain samples, which may be
+            blocked.
         topic_name, type_name: the topic, and the name of the queue's type.
     """
 
@@ -40,11 +41,11 @@ class Copies:
 
     @property
     def are_wanted(self) -> bool:
-        """Return whether one looks on."""
+        """Return whether there is an observer."""
         return self._writer is not None
 
     def reader_appeared(self, endpoint: RemoteEndpoint, data_type: type[Any]) -> None:
-        """Write copies from now on, of this type unless some are written already."""
+        """Write copies from now on, of this type unless copies are being written already."""
         if self._writer is None:
             participant = self._participant()
             self._topic = participant.own_topic(self._topic_name, data_type)
@@ -52,13 +53,13 @@ class Copies:
         self._readers.add(endpoint.handle)
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Write no more when the last one is gone."""
+        """Forget an observer; stop writing after the last one."""
         self._readers.discard(endpoint.handle)
         if not self._readers:
             self.close()
 
     def put(self, writes: Sequence[Write]) -> None:
-        """Write copies, with the next flush; payloads that are not samples of the type are skipped."""
+        """Write copies in the next flush; payloads that are not samples of the type are skipped."""
         writer = self._writer
         if writer is None:
             return
@@ -68,7 +69,7 @@ class Copies:
                 writer.put(octets)
 
     def flush(self) -> None:
-        """Send them."""
+        """Send the copies."""
         if self._writer is not None:
             self._writer.flush()
 

@@ -1,6 +1,7 @@
 """The types and topics of `schemas/qsctl_queue.idl`.
 
-Decides: nothing; the IDL does. Both versions of CDR align every member alike, so `octets` packs one layout for both.
+They follow the IDL exactly. Both versions of CDR align all members in the same way, so `_octets` has one layout for
+both.
 """
 
 from __future__ import annotations
@@ -44,5 +45,5 @@ def acknowledgment_topic(topic_name: str, subscriber: str) -> str:
 
 
 def availability_topic(topic_name: str, subscriber: str) -> str:
-    """Return the topic to which consumers write how many samples they accept."""
+    """Return the topic to which consumers write the number of samples that they accept."""
     return f"{PREFIX}{topic_name}/{subscriber}/availability"

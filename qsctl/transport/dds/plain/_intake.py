@@ -1,9 +1,9 @@
-"""The samples of producers without qsctl: of the queue's own type on its topic, and `Write` beside it.
+"""The samples of producers without qsctl: of the queue's own type on its topic, and `Write` on another.
 
-Decides: when the readers are there, how much of them is read, and what a sample is to the engine. They are opened when
-the first such writer is discovered, so that a service of wrappers alone has nothing of them. A topic is not read while
-a queue of it is full and what came last waits outside [QS 2.15.4]: its reader fills, and reliability holds the writers
-back.
+Decides: when their readers exist, how much is read from them, and the message that a sample becomes for the engine.
+They are opened when the first such writer is discovered, so that a service with qsctl's clients alone has none of them.
+A topic is not read while one of its queues is full and the latest sample waits outside [QS 2.15.4]: the reader fills,
+and reliability blocks the writers.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from qsctl.transport.dds.wire.raw import RawReader, close_entity
 
 TURN_SAMPLES: Final = 256
 TURN_BYTES: Final = 4 * 1024 * 1024
-"""A turn takes about so much of a reader: what it takes is in memory, however full the queue turns out to be."""
+"""Approximate bound on the octets read from a reader in a turn: they are in memory, even if the queue is full."""
 
 TAKEN_AT_ONCE: Final = 16
 
 ORIGINS_MAX: Final = 100_000
-"""Writers of samples whose process is remembered, to send it what became of them."""
+"""Number of writers whose process is remembered, for acknowledgments."""
 
 Asks: TypeAlias = Callable[[bytes], bool]
-"""Whether a process, by the prefix of its GUIDs, asks what becomes of its samples."""
+"""Return whether a process, given by the prefix of its GUIDs, requests acknowledgments."""
 
 
 class Origins:
-    """The process that each writer's identity belongs to, and the timestamps that identify samples."""
+    """The process of each writer, and the timestamps that identify samples."""
 
     def __init__(self) -> None:
         self._processes: OrderedDict[Guid, bytes] = OrderedDict()
         self._timestamps: OrderedDict[SampleIdentity, Nanoseconds] = OrderedDict()
-        """Timestamps, where they are not the sequence number, or the number is the producer's own."""
+        """Source timestamps that differ from the sequence number, or 0 if the number is the producer's own."""
 
     def note(self, identity: SampleIdentity, process: bytes, timestamp_ns: Nanoseconds) -> None:
-        """Remember where a sample came from, and its timestamp; 0: it is known by its number alone."""
+        """Remember a sample's process and source timestamp; 0: the sample is identified by its number alone."""
         guid = identity.writer_guid
         if self._processes.get(guid) != process:
             self._processes[guid] = process
@@ -63,11 +63,11 @@ class Origins:
                 self._timestamps.popitem(last=False)
 
     def process_of(self, guid: Guid) -> bytes | None:
-        """Return the process of an identity's writer; None: it is none of an application without qsctl."""
+        """Return the process of a writer; None: it is a writer of qsctl."""
         return self._processes.get(guid)
 
     def pop_timestamp(self, identity: SampleIdentity) -> Nanoseconds:
-        """Return the source timestamp that a sample is known by, and forget it; 0: its number is its producer's."""
+        """Return and forget the source timestamp that identifies a sample; 0: its number is the producer's own."""
         return self._timestamps.pop(identity, identity.sequence_number)
 
 
@@ -75,16 +75,16 @@ class PlainReader:
     """One reader in a flow domain.
 
     Args:
-        flow: where it is.
-        topic_name, data_type: what it reads.
-        samples_max: how many wait in it.
+        flow: its domain instance.
+        topic_name, data_type: its topic.
+        samples_max: maximum number of samples that wait in it.
         extra: policies of the queue's `<datareader_qos>`.
-        read: what a sample is, by its octets, its writer and its source timestamp; raises `Malformed`.
-        owner: what `Waiter.ready` names when there is something to read.
-        passes_over: whether a writer's samples are another reader's, though this one is matched with it.
+        read: converts a sample, from its octets, writer and source timestamp; raises `Malformed`.
+        owner: the object that `Waiter.ready` returns while there is data.
+        passes_over: whether a writer's samples must be skipped, because another reader reads them too.
 
     Raises:
-        Refused: the topic cannot be.
+        Refused: the topic cannot be created.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class PlainReader:
         self._data_reader: DataReader[Any] = DataReader(self._participant.entity, self._topic, qos=qos)
         self._reader = RawReader(self._data_reader)
         self._condition: ReadCondition | None = None
-        """While it is read."""
+        """The condition on the waitset; None: the reader is not being read."""
 
     def poll(self, inbox: list[Inbound], *, reads_on: bool) -> bool:
-        """Move a turn's share of what is there into the inbox; False: nothing is left, or it is not read on."""
+        """Move up to a turn's share of samples into the inbox; return False if none is left or reading is suspended."""
         if not reads_on:
             self._unwatch()
             return False
@@ -138,11 +138,11 @@ class PlainReader:
 
     @property
     def is_watched(self) -> bool:
-        """Return whether `Waiter.ready` names its owner when something comes."""
+        """Return whether data in the reader wakes the service."""
         return self._condition is not None
 
     def close(self) -> None:
-        """Delete the reader and its topic: a queue that is created anew may be of another type."""
+        """Delete the reader and its topic: a queue that is created again may have another type."""
         self._unwatch()
         self._reader.close()
         close_entity(self._topic)
@@ -161,7 +161,7 @@ class PlainReader:
         return UNKNOWN_PEER if writer is None else writer.guid.hex()
 
     def _unwatch(self) -> None:
-        """Do not wake the service for what it does not read."""
+        """Stop waking the service for data that it does not read."""
         if self._condition is not None:
             self._participant.waiter.unwatch(self._condition)
             self._condition = None
@@ -171,12 +171,12 @@ class Intake:
     """The conversion of one topic's samples to messages of the engine.
 
     Args:
-        participant_name: the name of the domain participant of the configuration.
+        participant_name: the name of the domain participant in the configuration.
         topic_name: the topic.
         payload_of: returns the payload of a sample.
         origins: records the writer of each sample.
-        asks: whether its producer requests acknowledgments. One that does not is held back by a full queue, whatever
-            the queue's replacement policy: it would not learn that its sample was refused.
+        asks: whether its producer requests acknowledgments. One that does not waits while a queue is full, whatever the
+            queue's replacement policy, because it would not be notified of a refusal.
     """
 
     def __init__(
@@ -189,10 +189,10 @@ class Intake:
         self._asks = asks
 
     def plain(self, data: bytes, writer: PlainWriter, timestamp_ns: Nanoseconds) -> Write:
-        """Read a sample of the queue's own type.
+        """Convert a sample of the queue's own type.
 
         Raises:
-            Malformed: it is none.
+            Malformed: the octets are not such a sample.
         """
         now = time.time_ns()
         payload = self._payload_of(data)
@@ -209,10 +209,10 @@ class Intake:
         )
 
     def numbered(self, data: bytes, writer: PlainWriter, timestamp_ns: Nanoseconds) -> Write:
-        """Read a `Write`.
+        """Convert a `Write`.
 
         Raises:
-            Malformed: it is none.
+            Malformed: the octets are not a valid `Write`.
         """
         read = read_write(data)
         guid = read.identity.writer_guid

@@ -1,7 +1,7 @@
-"""Messages of `schemas/qsctl_queue.idl` to octets and back, with one `struct` call each.
+"""Serialization of the messages of `schemas/qsctl_queue.idl`, with one `struct` call each.
 
-Decides: which messages of a peer are refused. Both versions of CDR lay these types out alike; the encapsulation header
-contains the version and the byte order.
+Decides: which messages of a peer are refused. Both versions of CDR have the same layout for these types; the
+encapsulation header contains the version and the byte order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ XCDR1: Final = b"\x00\x01\x00\x00"
 XCDR2: Final = b"\x00\x07\x00\x00"
 
 _BYTE_ORDERS: Final = {b"\x00\x00": ">", b"\x00\x01": "<", b"\x00\x06": ">", b"\x00\x07": "<"}
-"""By the first two octets of the encapsulation header: final types in the versions of CDR."""
+"""Byte orders by the first two octets of the encapsulation header, for final types in both versions of CDR."""
 
 _DELIVERY: Final = struct.Struct("<16s16sQ16s16s16sQIII")
 _WRITE_ACKNOWLEDGMENT: Final = struct.Struct("<16sQqII")
@@ -31,7 +31,7 @@ _PRODUCER_FLAGS: Final = int(SampleFlag.INTERMEDIATE_REPLY_SEQUENCE)
 
 
 class ReadAcknowledgment(NamedTuple):
-    """`Acknowledgment` of a consumer."""
+    """A parsed `Acknowledgment` of a consumer."""
 
     consumer: Guid
     identity: SampleIdentity
@@ -39,7 +39,7 @@ class ReadAcknowledgment(NamedTuple):
 
 
 class ReadAvailability(NamedTuple):
-    """`Availability` of a consumer; the nil GUID means all readers of its participant."""
+    """A parsed `Availability` of a consumer; the nil GUID means all readers of its participant."""
 
     consumer: Guid
     unacked_threshold: int
@@ -47,7 +47,7 @@ class ReadAvailability(NamedTuple):
 
 
 class ReadWrite(NamedTuple):
-    """`Write` of a producer; the nil GUID in its identity means the DDS writer's own."""
+    """A parsed `Write` of a producer; the nil GUID in its identity means the DDS writer's own."""
 
     identity: SampleIdentity
     source_guid: Guid
@@ -59,7 +59,7 @@ class ReadWrite(NamedTuple):
 
 
 def pack_delivery(delivery: Delivery, header: bytes) -> bytes:
-    """Return a `Delivery` behind its encapsulation header, `XCDR1` or `XCDR2`. Its payload must be there."""
+    """Return a serialized `Delivery` with its encapsulation header, `XCDR1` or `XCDR2`; its payload is not None."""
     identity, related, payload = delivery.identity, delivery.related_identity, delivery.payload
     assert payload is not None, "the driver puts payloads back before it sends"
     return b"".join(
@@ -78,7 +78,10 @@ def pack_delivery(delivery: Delivery, header: bytes) -> bytes:
 def pack_write_acknowledgment(
     identity: SampleIdentity, source_timestamp_ns: Nanoseconds, response: int, queue: bytes, header: bytes
 ) -> bytes:
-    """Return a `WriteAcknowledgment` of `<topic>@<subscriber>`, at most 255 octets, behind its encapsulation header."""
+    """Return a serialized `WriteAcknowledgment` with its encapsulation header.
+
+    `queue` is `<topic>@<subscriber>`, at most 255 octets.
+    """
     head = _WRITE_ACKNOWLEDGMENT.pack(
         identity.writer_guid, identity.sequence_number, source_timestamp_ns, response, len(queue) + 1
     )
@@ -86,10 +89,10 @@ def pack_write_acknowledgment(
 
 
 def read_acknowledgment(data: bytes) -> ReadAcknowledgment:
-    """Read an `Acknowledgment`.
+    """Parse an `Acknowledgment`.
 
     Raises:
-        Malformed: it is none, or its response is none of 0 to 2.
+        Malformed: it is invalid, has the nil GUID as its consumer, or a response other than 0 to 2.
     """
     consumer, writer, number, response = _unpack(_ACKNOWLEDGMENTS, data)
     if consumer == NIL_GUID:
@@ -101,10 +104,10 @@ def read_acknowledgment(data: bytes) -> ReadAcknowledgment:
 
 
 def read_availability(data: bytes) -> ReadAvailability:
-    """Read an `Availability`.
+    """Parse an `Availability`.
 
     Raises:
-        Malformed: it is none, or its threshold is below -1.
+        Malformed: it is invalid, or its threshold is below -1.
     """
     consumer, threshold, enabled = _unpack(_AVAILABILITIES, data)
     if threshold < -1:
@@ -113,11 +116,11 @@ def read_availability(data: bytes) -> ReadAvailability:
 
 
 def read_write(data: bytes) -> ReadWrite:
-    """Read a `Write`.
+    """Parse a `Write`.
 
     Raises:
-        Malformed: it is not a `Write`, claims more octets than it has, or has a number outside 1 to 2**63 - 1, a
-            negative lifespan, or flags that producers do not set.
+        Malformed: it is invalid, is shorter than the payload size that it states, or has a number outside 1 to 2**63 -
+            1, a negative lifespan, or flags that producers do not set.
     """
     head = _WRITES[_byte_order(data)]
     writer, number, source, related_source, related_writer, related_number, lifespan_ns, flags, size = _unpack(

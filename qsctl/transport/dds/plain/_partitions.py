@@ -1,4 +1,4 @@
-"""Partitions of a single reader: how a reader shows that data meant for one peer are for it alone.
+"""Partitions with a single reader, by which a reader requests data for itself alone.
 
 Decides: which readers get a writer of their own, which are observers, and which are refused.
 """
@@ -13,14 +13,14 @@ from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 
 _PATTERN: Final = frozenset("*?[")
 _XCDR1: Final = 0
-"""The number of representation XCDR1; a reader that names none reads it."""
+"""The identifier of the data representation XCDR1; a reader that announces none reads it."""
 
 
 def is_alone(endpoint: RemoteEndpoint, others: Iterable[RemoteEndpoint]) -> bool:
-    """Return whether a reader is to have a writer of its own; one of a pattern looks on.
+    """Return whether a reader gets a writer of its own; a reader whose partition is a pattern is an observer.
 
     Raises:
-        Malformed: it is in no partition, in several, or in one that another reader is in.
+        Malformed: it is in no partition, in several, or in that of another reader.
     """
     if any(_PATTERN & set(name) for name in endpoint.partitions):
         return False
@@ -40,5 +40,5 @@ def is_alone(endpoint: RemoteEndpoint, others: Iterable[RemoteEndpoint]) -> bool
 
 
 def reads_xcdr2_only(endpoint: RemoteEndpoint) -> bool:
-    """Return whether a reader wants XCDR2; most read both, or XCDR1."""
+    """Return whether a reader accepts only XCDR2; most accept both, or XCDR1."""
     return bool(endpoint.representations) and _XCDR1 not in endpoint.representations

@@ -1,7 +1,8 @@
 """The conversion of a plain sample to a payload, and back.
 
-Decides: the samples of octets and of text travel bare inside qsctl [QS 3.3.1], as its own producers write them; all
-others as they are serialized, encapsulation header included, whatever the version of CDR and the byte order.
+Decides: the payload of a type. For types of octets and of text it is the bare content [QS 3.3.1], as qsctl's own
+producers write it; for all others the serialized sample with its encapsulation header, whatever the version of CDR and
+the byte order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from qsctl.transport.dds.boundary import Malformed
 ENCAPSULATION_SIZE: Final = 4
 
 _KINDS: Final = frozenset(bytes((0, kind)) for kind in (0, 1, 2, 3, 6, 7, 8, 9, 10, 11))
-"""Encapsulations of CDR: plain, delimited and with parameter lists, in both versions and byte orders."""
+"""Encapsulation identifiers of CDR: plain, delimited and parameter lists, in both versions and byte orders."""
 
 _DELIMITED: Final = frozenset((b"\x00\x08", b"\x00\x09"))
 _PARAMETERS: Final = frozenset((b"\x00\x02", b"\x00\x03", b"\x00\x0a", b"\x00\x0b"))
@@ -24,12 +25,12 @@ PayloadOf: TypeAlias = Callable[[bytes], bytes]
 
 
 def payload_of(type_name: str) -> PayloadOf:
-    """Return what makes a payload of a serialized sample of a type; it raises `Malformed` for what is none."""
+    """Return the function that converts a type's serialized samples to payloads; it raises `Malformed` for others."""
     return {"DDS::Octets": _octets, "DDS::String": _text}.get(type_name, _serialized)
 
 
 def serialized(type_name: str, payload: bytes) -> bytes:
-    """Return a payload as a serialized sample of its type: the inverse, in XCDR1."""
+    """Return the serialized sample, in XCDR1, of a payload: the inverse of `payload_of`."""
     if type_name == "DDS::Octets":
         return b"\x00\x01\x00\x00" + struct.pack("<I", len(payload)) + payload
     if type_name == "DDS::String":

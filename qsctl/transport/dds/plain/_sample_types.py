@@ -1,8 +1,9 @@
-"""The type of a topic's samples where no file defines it: the one that its writers describe [QS 3.3.1].
+"""The type of a topic's samples if no file defines it: the one that its writers describe [QS 3.3.1].
 
-Decides: which description counts. A writer that describes its type fixes it for the topic, until no writer of that type
-is left and another describes it otherwise. A writer that describes none is matched by its type's name: the service does
-not look into samples, so their octets are enough. Both kinds may write at once, each into a reader of its own.
+Decides: which description counts. A writer that describes its type determines it for the topic, until no writer of that
+type is left and another describes it differently. A writer without a description is matched by its type's name: the
+service does not interpret samples, so their octets are sufficient. Both kinds may write at the same time, each to a
+reader of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class SampleTypes:
     """The type of one topic's samples, from the descriptions of its writers and readers.
 
     Args:
-        topic_name, type_name: the topic, and the name that its queue gives to the type.
+        topic_name, type_name: the topic, and the name of the type in its queue's configuration.
         lookups: the source of descriptions.
         boundary: receives reports of refused and of adopted types.
     """
@@ -38,10 +39,10 @@ class SampleTypes:
         self._boundary = boundary
         self._pending: dict[int, tuple[RemoteEndpoint, Lookup]] = {}
         self._writers: dict[int, _Described] = {}
-        """Those that described their type under the right name, by handle, in the order of their descriptions."""
+        """Writers that described their type under the right name, by handle, in the order of their descriptions."""
         self._by_name: dict[bool, type[Any]] = {}
         self.adopted: DescribedType | None = None
-        """The type by its description; readers of the topic are of it."""
+        """The described type in use by the readers of the topic; None: there is no description yet."""
 
     @property
     def is_looking_up(self) -> bool:
@@ -49,7 +50,7 @@ class SampleTypes:
         return bool(self._pending)
 
     def look_up(self, endpoint: RemoteEndpoint) -> None:
-        """Have an endpoint's description looked up; `turn` reports when it is done."""
+        """Begin to look up an endpoint's type description; `turn` returns the endpoint when it is done."""
         try:
             lookup = self._lookups().request(endpoint.key, is_writer=endpoint.is_writer)
         except Malformed as error:
@@ -58,19 +59,19 @@ class SampleTypes:
             self._pending[endpoint.handle] = endpoint, lookup
 
     def has_name(self, endpoint: RemoteEndpoint) -> bool:
-        """Return whether an endpoint is of the type that the queue names; one of another is reported."""
+        """Return whether an endpoint has the type that the queue names; report one that has another."""
         if endpoint.type_name.removeprefix("::") == self._type_name:
             return True
         self.refuse(endpoint, f"it is of type {endpoint.type_name[:255]!r}, the queue holds {self._type_name}")
         return False
 
     def refuse(self, endpoint: RemoteEndpoint, reason: str) -> None:
-        """Report an endpoint that is not matched, once."""
+        """Report, once, an endpoint that is not matched."""
         what = "writer" if endpoint.is_writer else "reader"
         self._boundary.name_incompatible(self._topic_name, endpoint.key.hex(), f"{what} of samples: type: {reason}")
 
     def by_name(self, endpoint: RemoteEndpoint) -> type[Any]:
-        """Return the class that matches an endpoint by the name of its type, and report that once for each kind."""
+        """Return the class that matches an endpoint by its type's name; report its first use, with and without key."""
         keyed = has_key(endpoint.key)
         if keyed not in self._by_name:
             self._by_name[keyed] = class_by_name(self._type_name, keyed=keyed)
@@ -89,7 +90,7 @@ class SampleTypes:
         self._writers.pop(endpoint.handle, None)
 
     def turn(self) -> list[RemoteEndpoint]:
-        """Return the endpoints whose type is now known; those whose description is refused are reported."""
+        """Return the endpoints whose type has become known; report those whose description is refused."""
         found: list[RemoteEndpoint] = []
         for handle, (endpoint, lookup) in list(self._pending.items()):
             if not lookup.is_done:
@@ -109,13 +110,13 @@ class SampleTypes:
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether all writers of the adopted type are gone, and one exists that describes it otherwise."""
+        """Return whether all writers of the adopted type are gone, while another one describes the type differently."""
         if self.adopted is None or not self._writers:
             return False
         return all(each.type.identifier != self.adopted.identifier for each in self._writers.values())
 
     def adopt_next(self) -> tuple[RemoteEndpoint, DescribedType]:
-        """Adopt the type that the first of the writers describes, and return both."""
+        """Adopt the type that the first of the writers describes; return both."""
         described = next(iter(self._writers.values()))
         self._adopt(described)
         return described.endpoint, described.type

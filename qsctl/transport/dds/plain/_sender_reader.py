@@ -1,6 +1,6 @@
-"""A reader of peers' messages that returns the process of each, also of one that has left since.
+"""A reader of peers' messages that identifies the sending process of each, even if it has left since.
 
-Decides: how a sender is identified. A sample names its writer by a handle; the process is looked up while the writer
+Decides: how a sender is identified. A sample has only its writer's handle; the process is looked up while the writer
 exists, by discovery or at its first message.
 """
 
@@ -24,22 +24,22 @@ from qsctl.transport.dds.wire.raw import RawReader
 Result = TypeVar("Result")
 
 SENDERS_MAX: Final = 10_000
-"""Writers that are remembered."""
+"""Number of remembered writers."""
 
 TAKEN_AT_ONCE: Final = 64
 
 
 class SenderReader(Generic[Result]):
-    """A reader on the service's waitset, of both representations.
+    """A reader on the participant's waitset that accepts XCDR1 and XCDR2.
 
     Args:
-        participant: its waitset and boundary are used.
-        topic_name, data_type: what it reads.
-        read: what a message means, by its octets and the prefix of its process's GUIDs; raises `Malformed`.
-        owner: what `Waiter.ready` names when there is something to take.
+        participant: provides the waitset and the boundary.
+        topic_name, data_type: its topic.
+        read: parses a message, from its octets and the GUID prefix of its process; raises `Malformed`.
+        owner: the object that `Waiter.ready` returns while there is data.
 
     Raises:
-        Refused: the topic cannot be.
+        Refused: the topic cannot be created.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class SenderReader(Generic[Result]):
         self._remember(endpoint.handle, endpoint.key)
 
     def is_matched(self, handle: int) -> bool:
-        """Return whether a discovered writer is matched, not only there."""
+        """Return whether a discovered writer is matched."""
         return writer_key(self._reader.reference, handle) is not None
 
     def take(self) -> list[Result] | None:
-        """Return what some messages mean, without those that cannot be read; None: there are none."""
+        """Return the next parsed messages, without the invalid ones; None: there are no messages."""
         taken = self._reader.take_with_info(TAKEN_AT_ONCE)
         if not taken:
             return None

@@ -1,7 +1,7 @@
-"""The consumers of a queue that have no qsctl: `Delivery` to each, `Acknowledgment` and `Availability` from them.
+"""The consumers of a queue without qsctl: `Delivery` to each, `Acknowledgment` and `Availability` from them.
 
-Decides: when a consumer has joined and when it has left, and whose acknowledgments count. It has joined when its reader
-is matched and a writer of acknowledgments of the same process too; it speaks for itself alone.
+Decides: when a consumer has joined and left, and whose acknowledgments count. It has joined when its reader is matched
+and a writer of acknowledgments in the same process is too; a process can answer for its own consumers only.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from qsctl.transport.dds.plain._sender_reader import SenderReader
 from qsctl.transport.dds.serving.turns import read_all, read_share
 
 AVAILABILITIES_MAX: Final = 10_000
-"""Consumers and processes whose last word on their availability is kept."""
+"""Number of consumers and processes whose latest availability is kept."""
 
 
 class DeliveryChannel:
-    """Samples to one consumer.
+    """The samples to one consumer.
 
     Args:
         participant: of the service.
-        topic_name: that of deliveries.
+        topic_name: the topic of deliveries.
         endpoint: the consumer's reader, in a partition of its own.
         extra: policies of the queue's `<datawriter_qos>`.
     """
@@ -74,37 +74,37 @@ class DeliveryChannel:
         )
 
     def reaches_peer(self) -> bool:
-        """Return whether the consumer's own reader, not only one that looks on, is matched."""
+        """Return whether the consumer's own reader, not only an observer, is matched."""
         return time.monotonic_ns() >= self.not_before and self.endpoint.handle in self._writer.writer.matched_handles()
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the consumer's reader is gone; what was put since then is kept, see `take_back`."""
+        """Return whether the consumer's reader is gone; samples since then are kept, see `take_back`."""
         return self._writer.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Send samples with this turn's flush."""
+        """Send samples in this turn's flush."""
         self._writer.hold_without(self.endpoint.handle)
         for delivery in deliveries:
             self._writer.put(pack_delivery(delivery, self._header), (delivery.position,))
 
     def flush(self) -> bool:
-        """Send what was put. False: the consumer's cache is full, some waits."""
+        """Send pending samples; return False if some wait because the consumer's cache is full."""
         if self._writer.backlog_count:
             self._writer.hold_without(self.endpoint.handle)
         return self._writer.flush()
 
     def take_back(self) -> tuple[int, ...]:
-        """Return the positions of the samples that were put and never written; they are sent no more."""
+        """Drop the samples that were never written, and return their positions."""
         return self._writer.take_back()
 
     def close(self) -> None:
-        """Delete the writer; the others are not made to wait for that."""
+        """Delete the writer in the background, without delaying other peers."""
         self._writer.discard()
 
 
 class PlainConsumers:
-    """Those of one queue. There is nothing of it in DDS until an endpoint of one is discovered.
+    """The consumers without qsctl of one queue. It has no DDS entity until an endpoint of one is discovered.
 
     Args:
         participant: of the service.
@@ -112,7 +112,7 @@ class PlainConsumers:
         subscriber: the name of its shared subscriber.
         settings: the queue's.
         extra: policies of its `<datawriter_qos>`.
-        owner: what `Waiter.ready` names when there is something to poll.
+        owner: the object that `Waiter.ready` returns while there is data.
     """
 
     def __init__(
@@ -141,25 +141,25 @@ class PlainConsumers:
         self._answering: dict[int, bytes] = {}
         """Processes that write acknowledgments, by the handles of their writers."""
         self._said: dict[bytes, ReadAvailability] = {}
-        """Latest availability of consumers, and of whole processes."""
+        """Latest availability of consumers by GUID, and of whole processes by GUID prefix."""
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        """Return the names of the DDS topics whose endpoints of peers may concern these consumers."""
         return (self.delivery_topic, self.acknowledgment_topic, self.availability_topic)
 
     @property
     def waits(self) -> bool:
-        """Return whether one is there that has not joined, or was found to be gone."""
+        """Return whether a consumer has not joined yet, or was found to be gone."""
         return bool(self._joining) or any(channel.is_lost for channel in self._busy.values())
 
     @property
     def is_joining(self) -> bool:
-        """Return whether one is there whose reader is to be reached soon."""
+        """Return whether a consumer with a writer of acknowledgments is about to join."""
         return any(channel.endpoint.participant in self._answering.values() for channel in self._joining)
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Take notice of an endpoint of any topic.
+        """Process an endpoint that appeared on any topic.
 
         Raises:
             Malformed: a reader of deliveries has no partition of its own.
@@ -177,7 +177,7 @@ class PlainConsumers:
                 self._joining.append(DeliveryChannel(self._participant, self.delivery_topic, endpoint, self._extra))
 
     def vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
-        """Let a consumer go whose reader is gone, or who cannot acknowledge any more; what it sent before counts."""
+        """Remove a consumer whose reader is gone, or that can no longer acknowledge; its earlier messages count."""
         if endpoint.topic_name == self.acknowledgment_topic and endpoint.is_writer:
             read_all(self.poll, inbox)
             self._answering.pop(endpoint.handle, None)
@@ -204,7 +204,7 @@ class PlainConsumers:
             self._said.pop(endpoint.key, None)
 
     def poll(self, inbox: list[Inbound]) -> bool:
-        """Move what is there into the inbox, a turn's share of it. False: no acknowledgment is left."""
+        """Move up to a turn's share of messages into the inbox; return False if no acknowledgment is left."""
         if self._busy:
             self._let_go(inbox)
         if self._joining:
@@ -220,20 +220,20 @@ class PlainConsumers:
         return read_share(self._acknowledgments.take, _put, inbox)
 
     def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
-        """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
+        """Put samples into their consumer's channel; without one the consumer is leaving, and they are redelivered."""
         channel = self._channels.get(guid)
         if channel is not None:
             channel.put(deliveries)
             self._busy[guid] = channel
 
     def flush(self) -> bool:
-        """Send what was delivered in this turn. False: some waits for room."""
+        """Send this turn's samples; return False if some wait for room."""
         if self._busy:
             self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
         return not self._busy
 
     def close(self) -> None:
-        """Delete everything; consumers see the queue go."""
+        """Delete all entities; the consumers see the queue vanish."""
         for channel in (*self._channels.values(), *self._joining):
             channel.close()
         self._channels.clear()
@@ -313,22 +313,22 @@ class PlainConsumers:
         self._joining = still
 
     def _hears(self, endpoint: RemoteEndpoint) -> bool:
-        """Return whether acknowledgments of its process are read here."""
+        """Return whether a writer of acknowledgments in the endpoint's process is matched here."""
         reader = self._acknowledgments
         return reader is not None and any(
             reader.is_matched(handle) for handle, process in self._answering.items() if process == endpoint.participant
         )
 
     def _leave(self, channel: DeliveryChannel, inbox: list[Inbound]) -> None:
-        """Report that a consumer vanished, and what never left for it."""
+        """Report that a consumer vanished, with the positions of samples that were never written."""
         del self._channels[channel.guid]
         self._busy.pop(channel.guid, None)
         inbox.append(ConsumerLeft(self._name, channel.guid, unsent=channel.take_back()))
 
     def _let_go(self, inbox: list[Inbound]) -> None:
-        """Let consumers go whose reader was found to be gone by what was sent to it, before discovery is read.
+        """Remove consumers whose reader was found to be gone while sending, before discovery reports it.
 
-        A channel is kept until discovery names the reader, as gone or as there again.
+        Their channels are kept until discovery reports the reader, as gone or as appeared again.
         """
         lost = [channel for channel in self._busy.values() if channel.is_lost]
         if lost:

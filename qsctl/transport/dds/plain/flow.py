@@ -1,10 +1,10 @@
-"""Domain instances in which plain samples are read, apart from everything else of the service.
+"""Domain instances in which plain samples are read, separate from all other traffic of the service.
 
-Decides: what a reader that is not read may stop. Cyclone DDS has one thread in a domain instance that hands samples to
-readers, and it waits where a reader is full: that is the flow control which holds reliable writers back. In the
-instance of everything else it would wait with the acknowledgments that make room behind it, for ever. So plain samples
-are read in instances of their own, which appear as one domain to others, and the topics of a service are spread over
-them: a full queue holds back its own producers and few others.
+Decides: which traffic a full reader can block. Cyclone DDS has one thread per domain instance that delivers samples to
+readers, and it waits while a reader is full: that is the flow control which blocks reliable writers. In the main
+instance it would wait for ever, with the acknowledgments that make room queued behind it. So plain samples are read in
+instances of their own, which appear as one domain to peers, and the topics of a service are distributed over them: a
+full queue blocks its own producers and few others.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from qsctl.transport.dds.serving.loop_time import TimeShare
 from qsctl.transport.dds.wire.raw import close_entity
 
 INSTANCES_MAX: Final = 8
-"""Domain instances of a participant for plain samples; further topics share them. Each has five threads."""
+"""Maximum number of domain instances per participant for plain samples; topics share them. Each has five threads."""
 
 DEPARTED_WRITERS_MAX: Final = 10_000
-"""Writers that are gone, and may have left samples that are not read yet."""
+"""Number of remembered writers that are gone and may have left unread samples."""
 
 TAKES_MAX: Final = 20
 
 COPY: Final = b"qsctl;role=copy"
-"""Announced by a writer that repeats a queue's samples for observers: none of its samples is enqueued."""
+"""User data of a writer that repeats a queue's samples for observers: its samples are not enqueued."""
 
 TIMESTAMP_END_NS: Final[Nanoseconds] = 2**62
-"""No source timestamp is as late; one that is counts as none."""
+"""First source timestamp that is treated as missing."""
 
 
 class PlainWriter:
     """A writer without qsctl: its process, and the numbering of its samples.
 
-    Cyclone DDS does not expose the sequence number of a sample. Its source timestamp is as good: it is the writer's
-    own, it increases, also across restarts of the service or of the writer's process, and it is the same for every
+    Cyclone DDS does not expose the sequence number of a sample. The source timestamp replaces it: the writer assigns
+    it, it increases, even across restarts of the service or of the writer's process, and it is the same for every
     replica.
     """
 
@@ -57,7 +57,7 @@ class PlainWriter:
         self._last_number = 0
 
     def number(self, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> int:
-        """Return the sequence number of its next sample: its timestamp, or more where another has that already."""
+        """Return the sequence number of its next sample: the timestamp, or the next free number above it."""
         if not 0 < source_timestamp_ns < TIMESTAMP_END_NS:
             source_timestamp_ns = now
         self._last_number = max(source_timestamp_ns, self._last_number + 1)
@@ -65,9 +65,10 @@ class PlainWriter:
 
 
 class FlowDomain:
-    """One such instance: a participant, and who writes in its domain; `of_names` as in `IncompatiblePeers`.
+    """A domain instance for plain samples: a participant and its writers; `of_names` as in `IncompatiblePeers`.
 
-    Writers are looked at here and not by `Discovery`: one that came, wrote and went between two looks is wanted too.
+    It tracks writers itself instead of through `Discovery`, which would miss a writer that appeared, wrote and vanished
+    between two checks.
     """
 
     def __init__(self, participant: Participant, *, of_names: bool = False) -> None:
@@ -81,7 +82,7 @@ class FlowDomain:
         self._departed: OrderedDict[int, PlainWriter] = OrderedDict()
 
     def look(self) -> None:
-        """Take notice of writers that came and went, a share of them; cheap when there are none."""
+        """Process appeared and vanished writers within the time share; cheap if there are none."""
         self._incompatible.turn()
         time = self.participant.boundary.time
         share = time.noticing(self)
@@ -91,7 +92,7 @@ class FlowDomain:
         share.end()
 
     def _take_notice(self, share: TimeShare | None = None) -> bool:
-        """Take notice of all that came and went, or of a slice; whether more is left."""
+        """Process all announcements, or those within the share; return whether more are left."""
         boundary = self.participant.boundary
         for _ in range(TAKES_MAX):
             if self._announcements is None:
@@ -125,7 +126,7 @@ class FlowDomain:
             self._departed.popitem(last=False)
 
     def writer(self, handle: int) -> PlainWriter | None:
-        """Return the writer that a sample names by its handle, also one that has left; None: it is not known."""
+        """Return the writer with a sample's handle, even one that has left; None: it is unknown."""
         found = self._writers.get(handle) or self._departed.get(handle)
         if found is None:
             self._take_notice()  # whose sample is here was announced before
@@ -142,7 +143,7 @@ class FlowDomain:
 
 
 class FlowDomains:
-    """The instances beside one domain participant of a service, opened when a plain producer is there.
+    """The domain instances of one participant of a service, opened when a plain producer exists.
 
     Args:
         beside: the service's participant, whose domain, settings, waiter and boundary they share.
@@ -155,15 +156,15 @@ class FlowDomains:
         self._outgoing: Participant | None = None
 
     def of_topic(self, topic_name: str, kind: str = "") -> FlowDomain:
-        """Return the instance that a topic is read in.
+        """Return the instance in which a topic is read.
 
         Args:
             topic_name: the topic.
-            kind: of names by which types are matched, empty for types by their definitions: a participant takes one
-                type for a topic, so each kind has a participant of its own in the instance.
+            kind: of types matched by name, empty for types matched by definition: a participant accepts one type per
+                topic, so each kind has a participant of its own in the instance.
 
         Raises:
-            Refused, Unavailable: it cannot be made.
+            Refused, Unavailable: the instance cannot be created.
         """
         if topic_name not in self._topics:
             self._topics.append(topic_name)
@@ -173,7 +174,7 @@ class FlowDomains:
         return self._open[place]
 
     def outgoing(self) -> Participant:
-        """Return the participant of an instance in which nothing is read, and so nothing is ever held back."""
+        """Return the participant of an instance without readers, in which nothing is ever blocked."""
         if self._outgoing is None:
             self._outgoing = self._participant(INSTANCES_MAX + 1)
         return self._outgoing
@@ -190,12 +191,12 @@ class FlowDomains:
         )
 
     def look(self) -> None:
-        """Take notice of what changed in each."""
+        """Process appeared and vanished writers in each instance."""
         for each in self._open.values():
             each.look()
 
     def close(self) -> None:
-        """Leave the domain with all of them."""
+        """Leave the domain with all instances."""
         for each in self._open.values():
             each.close()
         if self._outgoing is not None:
@@ -206,9 +207,9 @@ class FlowDomains:
 
 
 def remaining_ns(lifespan_ns: Nanoseconds, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> Nanoseconds:
-    """Return what is left of a lifespan that counts from a source timestamp; at least 0.
+    """Return the rest of a lifespan that began at a source timestamp; at least 0.
 
-    A timestamp of the future, of a clock that is ahead, takes nothing of it and adds nothing.
+    A timestamp in the future, of a clock that is ahead, leaves the whole lifespan.
     """
     if lifespan_ns >= INFINITE_NS:
         return INFINITE_NS

@@ -1,6 +1,6 @@
-"""A topic's producers without qsctl: their samples in, and what becomes of them out.
+"""A topic's producers without qsctl: their samples in, acknowledgments out.
 
-Decides: which writers of a topic are such producers. The wrappers' write frames, of another type, on the same topic.
+Decides: which writers of a topic are such producers. qsctl's clients write frames, of another type, on the same topic.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ DEFAULT_TYPE: Final = "DDS::Octets"
 """Type of the samples of a queue that declares none."""
 
 ClassOf: TypeAlias = Callable[[str], type[Any]]
-"""The binding's class of a type of the configuration; raises `QsctlError` where there is none."""
+"""Return the binding's class of a type of the configuration; raises `QsctlError` if there is none."""
 
 
 def class_of_builtin(type_name: str) -> type[Any]:
-    """Return the class of a builtin type: what a service without types of its own knows.
+    """Return the class of a builtin type, for a service without types of its own.
 
     Raises:
-        NotFound: it is none.
+        NotFound: the type is not builtin.
     """
     return TypeLibrary().class_of(type_name)
 
 
 class PlainSurroundings(NamedTuple):
-    """The services that the endpoints of applications without qsctl use.
+    """The parts of a service that the endpoints of applications without qsctl use.
 
     Attributes:
-        flows: where their samples are read.
+        flows: the domain instances in which their samples are read.
         class_of: the types of the configuration.
-        lookups: the types that peers announce, where the configuration has none.
-        has_room: whether nothing waits outside a queue: then its topic is read on.
+        lookups: the types that peers announce, for types that the configuration lacks.
+        has_room: whether no sample waits outside a queue, so that its topic may be read.
     """
 
     flows: FlowDomains
@@ -62,16 +62,16 @@ class PlainSurroundings(NamedTuple):
 
 
 class PlainTopic:
-    """The producers of one topic. There is nothing of it in DDS until one is discovered.
+    """The producers without qsctl of one topic. It has no DDS entity until one is discovered.
 
     Args:
         participant: of the service.
-        participant_name: the name of the domain participant of the configuration.
-        settings: of the queue that the topic was opened for: its type, its reader's QoS.
-        queues: `<topic>@<subscriber>` by the full name of each queue that the topic feeds.
-        replicas: the marks of replicated queues by `<topic>@<subscriber>`.
-        around: what it needs of the service.
-        owner: what `Waiter.ready` names when there is something to poll.
+        participant_name: the name of the domain participant in the configuration.
+        settings: of the queue for which the topic was opened: its type and its reader's QoS.
+        queues: `<topic>@<subscriber>` by the full name of each queue of the topic.
+        replicas: the identifiers of the replicas of replicated queues, by `<topic>@<subscriber>`.
+        around: the parts of the service that it uses.
+        owner: the object that `Waiter.ready` returns while there is data.
     """
 
     def __init__(
@@ -100,21 +100,21 @@ class PlainTopic:
         self._intake = Intake(participant_name, settings.topic_name, payload, origins, self._answers.asks)
         self._types = SampleTypes(settings.topic_name, self._type_name, around.lookups, participant.boundary)
         self._plain: PlainReader | None = None
-        """Of the type by its definition, in a file or by a peer."""
+        """The reader of the type by its definition, in a file or by a peer."""
         self._by_name: dict[bool, PlainReader] = {}
-        """Of the type by its name alone, without a key and with one, opened where no definition is known."""
+        """Readers of the type by its name alone, by whether it has a key, for types without a known definition."""
         self._kinds_by_name: set[bool] = set()
-        """Those of them that were ever opened."""
+        """The kinds of them, by whether the type has a key, that were ever opened."""
         self._numbered: PlainReader | None = None
         self._is_leaving = False
         self._copies = Copies(around.flows.outgoing, self.topic_name, self._type_name)
         self._replicas = replicas
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Take notice of an endpoint of any topic.
+        """Process an endpoint that appeared on any topic.
 
         Raises:
-            Malformed: it writes what the service does not know, or it asks in no partition of its own.
+            Malformed: it requests acknowledgments without a partition of its own.
         """
         if endpoint.is_writer:
             if self._is_leaving:
@@ -130,7 +130,7 @@ class PlainTopic:
             self._open_for(endpoint)
 
     def copy(self, writes: Sequence[Write]) -> None:
-        """Show samples of qsctl's producers to those who look on."""
+        """Copy samples of qsctl's producers to observers."""
         if self._copies.are_wanted:
             self._copies.put(writes)
 
@@ -144,7 +144,7 @@ class PlainTopic:
                 self._copies.reader_vanished(endpoint)
 
     def poll(self, inbox: list[Inbound]) -> None:
-        """Move what is there into the inbox, a turn's share of it; nothing while a queue of the topic is full."""
+        """Move up to a turn's share of samples into the inbox; none while a queue of the topic is full."""
         if self._types.is_looking_up:
             self._open_for_described()
         if self._plain is None and self._numbered is None and not self._by_name:
@@ -160,12 +160,12 @@ class PlainTopic:
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        """Return the names of the DDS topics whose endpoints of peers may concern these producers."""
         return (self.topic_name, self.write_topic, self._answers.topic_name)
 
     @property
     def waits(self) -> bool:
-        """Return whether there is a reader that is not watched: it is new, or a queue was full."""
+        """Return whether polling is needed without new data: a reader is not watched, or a type is being looked up."""
         return (
             self._types.is_looking_up
             or self._types.is_outdated
@@ -174,12 +174,13 @@ class PlainTopic:
 
     @property
     def copies_are_wanted(self) -> bool:
-        """Return whether one looks on."""
+        """Return whether there is an observer."""
         return self._copies.are_wanted
 
     def drain(self, inbox: list[Inbound]) -> None:
-        """Read what is there already, while there is room for it, and leave the domain behind it: a service that stops
-        in order has what its producers believe to be here.
+        """Read the samples that have arrived, while there is room for them, then close the readers.
+
+        A service that stops in good order thus has all samples that its producers consider delivered.
         """
         self._is_leaving = True
         if not self._has_room():
@@ -196,7 +197,7 @@ class PlainTopic:
 
     @property
     def is_draining(self) -> bool:
-        """Return whether there is something to be read yet, and room for it."""
+        """Return whether samples are left to read, and there is room for them."""
         return any(reader is not None for reader in self._readers()) and self._has_room()
 
     def _readers(self) -> tuple[PlainReader | None, ...]:
@@ -206,16 +207,16 @@ class PlainTopic:
         return all(map(self._around.has_room, self._queues))
 
     def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
-        """Answer a producer for the queue `<topic>@<subscriber>`; False: it is none of these."""
+        """Answer a producer for the queue `<topic>@<subscriber>`; return False if it is not one of these."""
         return self._answers.answer(label, guid, answers)
 
     def flush(self) -> bool:
-        """Send what was answered and copied in this turn. False: some answers wait for room."""
+        """Send this turn's answers and copies; return False if some answers wait for room."""
         self._copies.flush()
         return self._answers.flush()
 
     def close(self) -> None:
-        """Delete everything."""
+        """Delete all entities."""
         for reader in self._readers():
             if reader is not None:
                 reader.close()
@@ -223,9 +224,9 @@ class PlainTopic:
         self._copies.close()
 
     def _open_for(self, endpoint: RemoteEndpoint) -> None:
-        """Open what an endpoint of samples of their own type needs, or have its type looked up first.
+        """Open the reader or the copies that an endpoint of the queue's type needs, or first look up its type.
 
-        One that cannot be had is reported: it is not matched.
+        An endpoint whose type cannot be determined is reported, and is not matched.
         """
         try:
             data_type = self._around.class_of(self._type_name)
@@ -243,7 +244,7 @@ class PlainTopic:
             self._open(endpoint, data_type)
 
     def _open_undescribed(self, endpoint: RemoteEndpoint) -> None:
-        """Open what matches by the name of the type: what is of the definition that a peer gave does so, too."""
+        """Open the reader or copies for an endpoint that matches by type name, including those of a described type."""
         adopted, keyed = self._types.adopted, has_key(endpoint.key)
         if adopted is not None and adopted.has_key is keyed:
             self._open(endpoint, adopted.data_type)
@@ -261,7 +262,7 @@ class PlainTopic:
             self._within_boundary(found, lambda endpoint: self._open(endpoint, adopted.data_type))
 
     def _adopt_next(self) -> None:
-        """Read the type that a writer which is there describes, in the place of one whose writers are gone."""
+        """Replace the reader, whose writers are gone, by one of the type that a present writer describes."""
         if self._plain is not None:
             self._plain.close()
             self._plain = None
@@ -269,7 +270,7 @@ class PlainTopic:
         self._within_boundary([endpoint], lambda endpoint: self._open(endpoint, described.data_type))
 
     def _within_boundary(self, endpoints: list[RemoteEndpoint], opens: Callable[[RemoteEndpoint], None]) -> None:
-        """Open what endpoints need; what cannot be opened is not, and is reported."""
+        """Open the entities that endpoints need; report those that cannot be opened."""
         self._participant.boundary.each(
             "the endpoints that appeared", endpoints, opens, lambda at: endpoints[at].key.hex()
         )
@@ -293,9 +294,7 @@ class PlainTopic:
         )
 
     def _is_another_readers(self, writer: PlainWriter) -> bool:
-        """Return whether a writer is read by its type's name: a writer without a description matches any reader of that
-        name.
-        """
+        """Return whether a writer is read by type name: one without a description matches any reader of that name."""
         return not writer.is_described and has_key(writer.guid) in self._kinds_by_name
 
     def _open_numbered(self) -> None:
@@ -307,5 +306,5 @@ class PlainTopic:
 
 
 def _is_plain(endpoint: RemoteEndpoint) -> bool:
-    """Return whether an endpoint on a queue's topic is one of the queue's own type, and no service's."""
+    """Return whether an endpoint on a queue's topic has the queue's own type and does not belong to a service."""
     return endpoint.type_name != FRAME_TYPE and endpoint.traits.get("role") not in _SERVICE_ROLES

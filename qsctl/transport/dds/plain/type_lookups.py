@@ -1,7 +1,7 @@
-"""Types that peers describe, looked up in a thread of its own: the service's loop waits for none of it.
+"""The look-up of types that peers describe, in a thread of its own, so that the service's loop does not wait.
 
-Decides: how long a peer has to describe its type, and how many descriptions are looked up at once. Which of them is
-taken for a queue's type is for `sample_types`.
+Decides: the time that a peer has to describe its type, and the number of concurrent look-ups. `_sample_types` decides
+which type is adopted for a queue.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from qsctl.transport.dds.peers.type_outlines import Fetch, NotYet, fetch_from
 from qsctl.transport.dds.wire.raw import ONE_THREAD_AT_A_TIME, close_entity
 
 DESCRIBED_WITHIN_NS: Final[Nanoseconds] = 10 * SECOND_NS
-"""A peer that has not described its type after so long is reported."""
+"""Time within which a peer must have described its type; then it is reported."""
 
 LOOKUPS_MAX: Final = 64
-"""Number of types that are looked up at a time; a writer beyond it is reported."""
+"""Maximum number of concurrent look-ups; a further writer is reported."""
 
 TYPES_KEPT_MAX: Final = 256
 _PAUSE_S: Final = 0.05
@@ -40,7 +40,7 @@ _READERS_WITH_KEY: Final = frozenset((0x07, 0xC7))
 
 
 class DescribedType(NamedTuple):
-    """A type as a peer describes it: its identifier, its definitions, and the library's class of it."""
+    """A type as a peer describes it: its identifier, its definitions, and the binding's class."""
 
     identifier: bytes
     name: str
@@ -49,12 +49,12 @@ class DescribedType(NamedTuple):
 
     @property
     def has_key(self) -> bool:
-        """Return whether its samples are of instances."""
+        """Return whether the type has a key, so that its samples belong to instances."""
         return not self.data_type.__idl__.keyless
 
 
 class Lookup:
-    """One look-up: `found` or `refused` once it is done, neither before."""
+    """One look-up; `found` or `refused` is set once it is done."""
 
     def __init__(self, key: bytes, *, is_writer: bool) -> None:
         self.key = key
@@ -66,7 +66,7 @@ class Lookup:
 
     @property
     def is_done(self) -> bool:
-        """Return whether it has an end."""
+        """Return whether it is done."""
         return self.found is not None or self.refused is not None
 
 
@@ -74,8 +74,8 @@ class TypeLookups:
     """The look-ups in one domain.
 
     Args:
-        participant: discovers the peers, and asks them.
-        fetch: gives descriptions by identifiers; by default those that the participant's peers send.
+        participant: discovers the peers and requests their descriptions.
+        fetch: returns descriptions by identifier; by default those that the participant's peers send.
     """
 
     def __init__(self, participant: Participant, fetch: Fetch | None = None) -> None:
@@ -91,7 +91,7 @@ class TypeLookups:
         """Begin to look up the type of an endpoint by its key; the participant's waiter is woken when it is done.
 
         Raises:
-            Malformed: too many are looked up.
+            Malformed: too many look-ups are in progress.
         """
         lookup = Lookup(key, is_writer=is_writer)
         with self._lock:
@@ -104,7 +104,7 @@ class TypeLookups:
         return lookup
 
     def close(self) -> None:
-        """Look nothing up any more."""
+        """Stop all look-ups."""
         with self._lock:
             self._is_closed = True
             thread = self._thread
@@ -138,7 +138,7 @@ class TypeLookups:
                 time.sleep(_PAUSE_S)
 
     def _identify(self, lookups: list[Lookup]) -> None:
-        """Find the identifiers of endpoints' types in their discovery data."""
+        """Read the identifiers of endpoints' types from their discovery data."""
         for is_writer, topic in ((True, BuiltinTopicDcpsPublication), (False, BuiltinTopicDcpsSubscription)):
             wanted = {each.key: each for each in lookups if each.is_writer is is_writer}
             if not wanted or self._participant.entity is None:
@@ -189,10 +189,10 @@ class TypeLookups:
             lookup.found = known
 
     def _described(self, identifier: bytes) -> DescribedType:
-        """Return a type whose descriptions are all here.
+        """Return a type whose descriptions have all arrived.
 
         Raises:
-            NotYet: they are not.
+            NotYet: some have not arrived.
             Malformed, QsctlError: they are refused.
         """
         name, definitions = definitions_of(identifier, self._one_at_a_time)
@@ -210,7 +210,7 @@ class TypeLookups:
 
 
 def _fill(data_type: Any) -> None:
-    """Have the binding make what it makes of a class when a topic is of it: that takes milliseconds."""
+    """Prepare a class's type information in advance, which takes the binding milliseconds at a topic's creation."""
     data_type.__idl__.populate()
     data_type.__idl__.fill_type_data()
 
@@ -229,18 +229,18 @@ def _no_policies(_pointer: int) -> None:
 
 
 def has_key(key: bytes) -> bool:
-    """Return whether an endpoint's type has a key, which its GUID records [RTPS 9.3.1.2]."""
+    """Return whether an endpoint's type has a key, which is encoded in its GUID [RTPS 9.3.1.2]."""
     return key[-1] in _WRITERS_WITH_KEY or key[-1] in _READERS_WITH_KEY
 
 
 def class_by_name(type_name: str, *, keyed: bool) -> type[Any]:
     """Return a class that matches, by its name alone, endpoints whose type is not described [XTYPES 7.6.3.7].
 
-    It has no members, or a key without content, so that the library finds nothing in a sample that could be wrong: its
-    octets arrive as they were written, whatever the type's extensibility and representation are.
+    It has no members, or a key without content, so that the library finds nothing to refuse in a sample: its octets
+    arrive as they were written, whatever the type's extensibility and representation are.
 
     Raises:
-        Refused: the name is not that of a type.
+        Refused: the name is not valid for a type.
     """
     parts = [checked_identifier(part) for part in type_name.split("::")]
     empty: Any = make_idl_struct("NoContent", "qsctl.NoContent", {})
