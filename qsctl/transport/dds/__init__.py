@@ -32,6 +32,6 @@ Invariants:
   some of them (`peers`).
 - Only loopback without multicast is used, unless the user configures more (`participant`).
 
-Read `serving/service_transport.py` first, then `serving/delivery.py` and `serving/endpoints.py`; for a client
+Read `serving/service_transport.py` first, then `serving/_delivery.py` and `serving/endpoints.py`; for a client
 `clients/client_domain.py` and `clients/client_ports.py`. `diagnosis` reports incompatible and faulty peers.
 """

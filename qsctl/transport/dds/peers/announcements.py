@@ -1,9 +1,10 @@
-"""Readers and writers of a domain as discovery announces them, in octets: nothing is decoded to text here.
+"""Announcements of a domain's readers and writers from the built-in topics, as undecoded octets.
 
-Decides: which policies of a peer's endpoint are read, and that a peer's octets are decoded where they can be refused.
-The binding's own conversion reads all 27 policies and fails on a partition or a name that is not UTF-8, with the whole
-batch that it was in. Endpoints are read in batches, by the library's public functions: through the binding each costs
-three times as much, and a peer whose endpoints come and go without end has thousands a second.
+Decides: which policies of a peer's endpoint are read, and that a peer's octets are decoded later, where they can be
+refused. The binding's own conversion reads all 27 policies, and fails on a partition or name that is not UTF-8,
+together with all samples of the same batch. Endpoints are read in batches by the library's public functions: through
+the binding each costs three times as much, and a peer whose endpoints appear and vanish endlessly causes thousands a
+second.
 """
 
 from __future__ import annotations
@@ -26,23 +27,17 @@ SHARED_SUBSCRIBER_PROPERTY: Final = "dds.data_reader.shared_subscriber_name"
 
 
 _INFO: Final = struct.Struct("@8xIB3x8xQ8xII16x")
-"""Members of `dds_sample_info_t` that are read [DDS 2.2.2.5.5]: state, validity, handle and generations of an
-instance.
-"""
+"""Layout of `dds_sample_info_t` [DDS 2.2.2.5.5], of which state, validity, handle and generations are read."""
 
 _ENDPOINT: Final = struct.Struct("@16s24xPPP")
-"""Members of `dds_builtintopic_endpoint_t` that are read: the endpoint's GUID, and pointers to its names and
-policies.
-"""
+"""Layout of `dds_builtintopic_endpoint_t`: the endpoint's GUID, and pointers to its names and policies."""
 
 _SHARED_SUBSCRIBER: Final = SHARED_SUBSCRIBER_PROPERTY.encode()
 _string_at: Final = ctypes.string_at
 
 
 class EndpointInfo(NamedTuple):
-    """The members of a sample's information that `Announcement` uses, in the order of the structure, named as in the
-    binding.
-    """
+    """The members of a sample's information that `Announcement` uses, ordered as in the structure."""
 
     instance_state: int
     valid_data: int
@@ -52,7 +47,7 @@ class EndpointInfo(NamedTuple):
 
 
 class EndpointSample(NamedTuple):
-    """One sample of a builtin topic of endpoints, of whose octets nothing is decoded; see `announcement_of`."""
+    """An undecoded sample of a built-in topic of endpoints; see `announcement_of`."""
 
     key: bytes
     topic_name: bytes
@@ -63,15 +58,15 @@ class EndpointSample(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """One sample of a builtin topic of endpoints, or of that of participants, which are on no topic.
+    """A decoded sample of a built-in topic of endpoints, or of that of participants, which have no topic.
 
     Attributes:
         key: the endpoint's GUID, 16 octets.
-        info: the binding's `SampleInfo`; without valid data the endpoint is gone, and the rest is empty.
+        info: the binding's `SampleInfo`; without valid data the endpoint is gone, and the other members are empty.
         type_name: the name of its type.
-        lifespan_ns: how long a writer's samples are of use; `INFINITE_NS` for ever, and for readers.
-        representations: XCDR1 as 0, XCDR2 as 2; what a writer writes, or what a reader reads; empty: XCDR1.
-        is_described: whether its type can be looked up; else there is only its name [XTYPES 7.6.3.2].
+        lifespan_ns: the lifespan of a writer's samples; `INFINITE_NS` for readers.
+        representations: XCDR1 as 0, XCDR2 as 2; those that a writer writes or a reader reads; empty: XCDR1.
+        is_described: whether its type can be looked up; if not, only its name is known [XTYPES 7.6.3.2].
     """
 
     key: bytes
@@ -87,7 +82,7 @@ class Announcement(NamedTuple):
 
 
 class Policies(NamedTuple):
-    """The policies of an endpoint or a participant that are looked at, see `Announcement`."""
+    """The policies of an endpoint or a participant that are read, see `Announcement`."""
 
     partitions: tuple[bytes, ...]
     user_data: bytes
@@ -100,9 +95,9 @@ _NOTHING_SAID: Final = Policies((), b"", None)
 
 
 def take_endpoints(reader: BuiltinDataReader, count: int) -> list[EndpointSample]:
-    """Take the next samples of a reader of a builtin topic of endpoints; at most the number given.
+    """Take the next samples of a built-in topic of endpoints, at most `count`.
 
-    An endpoint that is gone comes with its key alone, unless it came and went since the last call.
+    A vanished endpoint has its key alone, unless it appeared and vanished since the last call.
     """
     library = _taking()
     loans = (ctypes.c_void_p * count)()
@@ -132,7 +127,7 @@ def take_endpoints(reader: BuiltinDataReader, count: int) -> list[EndpointSample
 
 
 def announcement_of(sample: EndpointSample) -> Announcement:
-    """Return the endpoint that a sample of a builtin topic announces.
+    """Return the decoded announcement of an endpoint.
 
     Raises:
         Malformed: the topic's or the type's name is not UTF-8.
@@ -157,10 +152,10 @@ def announcement_of(sample: EndpointSample) -> Announcement:
 
 
 def take_participant(reader: BuiltinDataReader) -> Announcement | None:
-    """Take the next sample of a reader of the builtin topic of participants; None: there is none.
+    """Take the next sample of the built-in topic of participants; None: there is none.
 
     Raises:
-        Malformed: the binding cannot read it; the sample is taken all the same.
+        Malformed: the binding cannot read it; the sample is removed nevertheless.
     """
     take: Any = layer.ddspy_take_participant
     with ONE_THREAD_AT_A_TIME:
@@ -169,12 +164,12 @@ def take_participant(reader: BuiltinDataReader) -> Announcement | None:
 
 
 def writer_key(reader_reference: int, handle: int) -> bytes | None:
-    """Return the GUID of a writer that a reader is matched with; None: it is not, any more."""
+    """Return the GUID of a writer that a reader is matched with; None: it is no longer matched."""
     return _matched(layer.ddspy_get_matched_publication_data, reader_reference, handle)
 
 
 def reader_key(writer_reference: int, handle: int) -> bytes | None:
-    """Return the GUID of a reader that a writer is matched with; None: it is not, any more."""
+    """Return the GUID of a reader that a writer is matched with; None: it is no longer matched."""
     return _matched(layer.ddspy_get_matched_subscription_data, writer_reference, handle)
 
 
@@ -206,7 +201,7 @@ def _policies(pointer: int) -> Policies:
 
 
 class _PolicyReader:
-    """Reads policies, with the same room for what the library's getters return each time."""
+    """A reader of policies that reuses its buffers for the results of the library's getters."""
 
     def __init__(self) -> None:
         self._library = _library()
@@ -219,7 +214,7 @@ class _PolicyReader:
         self._to_count, self._to_span = ctypes.byref(self._count), ctypes.byref(self._span)
 
     def policies(self, qos: int) -> Policies:
-        """Return those that a pointer of the library leads to."""
+        """Return the policies at a pointer of the library."""
         library = self._library
         user_data = b""
         if library.dds_qget_userdata(qos, self._to_value, self._to_size) and self._value.value:
@@ -253,14 +248,15 @@ _GETTERS: Final = {
     "dds_qget_lifespan": [_POINTER, _POINTER],
     "dds_qget_data_representation": [_POINTER, _POINTER, _POINTER],
 }
-"""Functions of the library's public interface with their arguments."""
+"""Functions of the library's public interface, with the types of their arguments."""
 
 
 @functools.cache
 def _library() -> Any:
-    """Return the library, with the functions declared that read policies, which are its public interface.
+    """Return the library with declarations of the functions that read policies, all of its public interface.
 
-    They wait for no lock and call nothing back, so the interpreter's lock is kept: letting go of it costs as much.
+    They wait for no lock and call nothing back, so the interpreter's lock is kept: releasing it costs as much as a
+    call.
     """
     # A handle of its own: the binding declares the arguments of the same functions in another way.
     library = ctypes.PyDLL(DDS._dll_handle._name)
@@ -275,7 +271,7 @@ def _library() -> Any:
 
 @functools.cache
 def _taking() -> Any:
-    """Return the library, with the functions declared that take samples: those may wait for another thread's lock."""
+    """Return the library with declared functions for taking samples, which may wait for another thread's lock."""
     library = ctypes.CDLL(DDS._dll_handle._name)
     library.dds_take.argtypes = [ctypes.c_int32, _POINTER, _POINTER, ctypes.c_size_t, ctypes.c_uint32]
     library.dds_return_loan.argtypes = [ctypes.c_int32, _POINTER, ctypes.c_int32]

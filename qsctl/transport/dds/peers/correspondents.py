@@ -1,10 +1,10 @@
-"""The process that a member's name belongs to, where several announce themselves by it.
+"""The choice of one process for each member's name, if several processes announce themselves by it.
 
-Decides: which process's messages are accepted. A name is a claim. The process whose message came first is accepted
-until it leaves, or until it has been silent for longer than a running member can be; messages of other processes in its
-name are refused meanwhile. An announcement without messages changes nothing, whatever start time it contains. So a
-namesake and a stranger change no member's role while the member that they name itself, or another process than theirs,
-is accepted; a stranger that uses the name of a member that left cannot be distinguished from the member's restart.
+Decides: which process's messages are accepted. A name is not authenticated. The process that sent the first message is
+accepted until it leaves, or until it has been silent for longer than a running member can be; meanwhile messages of
+other processes in its name are refused. An announcement without messages changes nothing, whatever start time it
+contains. A process with a wrong name therefore changes no member's role while the real member, or another process than
+itself, is accepted; one that uses the name of a member that left cannot be distinguished from the member's restart.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class _Heard(NamedTuple):
 
 
 class Correspondents:
-    """The accepted processes, one a name.
+    """The accepted process of each name.
 
     Args:
-        silence_ns: a process that sent nothing for longer has no precedence over another of its name.
+        silence_ns: a process that has been silent for longer has no precedence over another of its name.
     """
 
     def __init__(self, silence_ns: Nanoseconds) -> None:
@@ -31,7 +31,7 @@ class Correspondents:
         self._heard: dict[str, _Heard] = {}
 
     def hears(self, now: Nanoseconds, name: str, run: str) -> bool:
-        """Return whether a letter of a process counts, which is noted."""
+        """Return whether a message of a process is accepted, and if so, record its time."""
         heard = self._heard.get(name)
         if heard is not None and heard.run != run and now - heard.at_ns <= self._silence_ns:
             return False
@@ -39,7 +39,7 @@ class Correspondents:
         return True
 
     def forget(self, name: str, run: str) -> None:
-        """Note that a process is gone."""
+        """Forget a process that is gone."""
         heard = self._heard.get(name)
         if heard is not None and heard.run == run:
             del self._heard[name]

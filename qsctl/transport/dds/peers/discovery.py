@@ -1,7 +1,8 @@
 """The readers and writers of a domain, with the traits that they announce [QS 2.5 and 2.13].
 
-Decides: how an endpoint states its role. The property `dds.data_reader.shared_subscriber_name` [QS 2.5] makes a reader
-a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which every DDS implementation can set.
+Decides: how an endpoint announces its role. The property `dds.data_reader.shared_subscriber_name` [QS 2.5] makes a
+reader a queue consumer. Our endpoints add traits, `qsctl;key=value;…`, as user data, which every DDS implementation can
+set.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ from qsctl.transport.dds.serving.loop_time import TimeShare
 from qsctl.transport.dds.wire.raw import close_entity
 
 UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
-"""As large as `unacked_threshold` can be in `ConsumerAvailability_t`."""
+"""Maximum of `unacked_threshold` in `ConsumerAvailability_t`."""
 
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
 """The `service` field of a queuing service's endpoints [QS 2.13]."""
 
 DEPARTED_MAX: Final = 10_000
-"""Departed endpoints that are remembered, to know one that comes back."""
+"""Number of remembered vanished endpoints, by which one that reappears is recognized."""
 
 _PREFIX: Final = "qsctl"
 _PREFIX_OCTETS: Final = _PREFIX.encode()
 TAKE_COUNT: Final = 25
-"""Endpoints that are taken at once: a fraction of a slice of the loop's time."""
+"""Number of endpoints taken in one call: a fraction of a slice of the loop's time."""
 
 _TAKES_MAX: Final = 20
 _PREFIX_BYTES: Final = 12
-"""Of an endpoint's 16-byte key, what all endpoints of a participant have in common."""
+"""Length of the prefix of an endpoint's 16-octet key that all endpoints of a participant share."""
 
 
 class RemoteEndpoint(msgspec.Struct, frozen=True):
     """A reader or writer in the domain. `traits` are decoded from its user data.
 
-    `returned` marks an endpoint that was known before under the same key: its process was out of sight for longer than
-    its lease, and never left. Samples sent to it meanwhile are lost, and it may be unaware of that.
+    `returned` marks an endpoint that reappeared with the same key: its process was unreachable for longer than its
+    lease, but never left. Samples sent to it meanwhile are lost, and it may not have noticed.
     """
 
     handle: int
@@ -64,26 +65,26 @@ class RemoteEndpoint(msgspec.Struct, frozen=True):
     key: bytes = b""
     returned: bool = False
     guid: Guid = NIL_GUID
-    """The virtual GUID that it gave, or nil."""
+    """The virtual GUID that it announces; nil: none."""
     source_guid: Guid = NIL_GUID
-    """The source GUID that a requester's reader gave, or nil."""
+    """The source GUID that a requester's reader announces; nil: none."""
     unacked_threshold: int | None = None
-    """The bound that a consumer's reader set itself, or None: the queue's holds."""
+    """The threshold that a consumer's reader announces; None: the queue's applies."""
     type_name: str = ""
     lifespan_ns: Nanoseconds = INFINITE_NS
     representations: tuple[int, ...] = ()
     is_described: bool = False
-    """These two as in `Announcement`."""
+    """`representations` and `is_described` as in `Announcement`."""
 
     @property
     def participant(self) -> bytes:
-        """The participant that it belongs to: the prefix of its key."""
+        """Return the participant that it belongs to, as the prefix of its key."""
         return participant_of(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Endpoints that appeared and vanished since the last look; one that vanished and came back is in both."""
+    """Endpoints that appeared and vanished since the last check; one that vanished and reappeared is in both."""
 
     appeared: tuple[RemoteEndpoint, ...] = ()
     vanished: tuple[RemoteEndpoint, ...] = ()
@@ -93,28 +94,28 @@ class Changes:
 
 
 def participant_of(key: bytes) -> bytes:
-    """Return the participant that an endpoint belongs to, by the endpoint's key."""
+    """Return the participant that an endpoint belongs to, from the endpoint's key."""
     return key[:_PREFIX_BYTES]
 
 
 def traits_policy(**traits: str) -> Any:
-    """Return the user data that carries these traits."""
+    """Return the USER_DATA policy that announces these traits."""
     return Policy.Userdata(";".join([_PREFIX, *(f"{key}={value}" for key, value in traits.items())]).encode())
 
 
 class Discovery:
-    """Watches the builtin topics of one participant."""
+    """A monitor of the built-in topics of one participant."""
 
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
         assert participant.entity is not None
         self._rests = False
-        """Whether something is left unread for a while, so that `Waiter.ready` does not name this."""
+        """Whether announcements are left unread for a while, so that `Waiter.ready` does not return this object."""
         self._known: dict[int, RemoteEndpoint] = {}
         self._generations: dict[int, int] = {}
         self._departed: dict[bytes, None] = {}
         self._endpoint_counts: Counter[bytes] = Counter()
-        """The known endpoints of each participant, and those of its consumers."""
+        """The numbers of known endpoints of each participant; `_consumer_counts` of its consumers."""
         self._consumer_counts: Counter[bytes] = Counter()
         self._readers: list[tuple[BuiltinDataReader, bool, ReadCondition]] = []
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
@@ -122,14 +123,14 @@ class Discovery:
             self._readers.append((reader, is_writer, participant.waiter.watch(reader, self)))
 
     def endpoints(self) -> tuple[RemoteEndpoint, ...]:
-        """Return the endpoints that are there now."""
+        """Return the endpoints that exist now."""
         return tuple(self._known.values())
 
     def look(self, ready: Collection[object] | None = None) -> Changes:
-        """Return what changed; cheap when nothing did.
+        """Return the changes since the last call; cheap if there are none.
 
         Args:
-            ready: what `Waiter.ready` gave, where that was asked.
+            ready: the result of `Waiter.ready`; None: it was not called.
         """
         if ready is not None and not self._rests and self not in ready:
             return _NO_CHANGES
@@ -166,7 +167,7 @@ class Discovery:
         *,
         is_writer: bool,
     ) -> bool:
-        """Note a slice of what waits in a reader; whether more does."""
+        """Process announcements of a reader within the time share; return whether more are left."""
         boundary = self._participant.boundary
         source = "the discovery of writers" if is_writer else "the discovery of readers"
         for _ in range(_TAKES_MAX):
@@ -184,11 +185,10 @@ class Discovery:
         return True
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
-        """Keep the endpoint that a sample announces. `changed` receives the endpoint that the new one replaces, or
-        None.
+        """Record the endpoint that a sample announces; `changed` receives the endpoint that it replaces, or None.
 
         Raises:
-            Malformed: the announcement of a living endpoint cannot be decoded: the endpoint is treated as absent.
+            Malformed: the announcement of an existing endpoint cannot be decoded: the endpoint is treated as absent.
         """
         info = sample.info
         handle = info.instance_handle
@@ -219,19 +219,19 @@ class Discovery:
 
     @property
     def most_endpoints_count(self) -> int:
-        """The endpoints of the participant that has the most."""
+        """Return the number of endpoints of the participant that has the most."""
         return max(self._endpoint_counts.values(), default=0)
 
     @property
     def most_consumers_count(self) -> int:
-        """The consumers of the participant that has the most."""
+        """Return the number of consumers of the participant that has the most."""
         return max(self._consumer_counts.values(), default=0)
 
     def _require_room(self, endpoint: RemoteEndpoint) -> None:
-        """Refuse an endpoint of a participant that has as many as one peer may.
+        """Check that the endpoint's participant does not exceed the limits per peer.
 
         Raises:
-            Malformed: it has.
+            Malformed: it has the maximum number of endpoints or consumers already.
         """
         limits, participant = self._participant.boundary.peer_limits, endpoint.participant
         if 0 <= limits.endpoints_max <= self._endpoint_counts[participant]:
@@ -268,10 +268,10 @@ def _is_consumer(endpoint: RemoteEndpoint) -> bool:
 
 
 def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
-    """Decode an endpoint's announcement of itself.
+    """Decode an endpoint's announcement.
 
     Raises:
-        Malformed: a text is not UTF-8, or a trait of ours has a value that it cannot have.
+        Malformed: a text is not UTF-8, or one of our traits has an invalid value.
     """
     traits: dict[str, str] = {}
     if sample.user_data.startswith(_PREFIX_OCTETS):

@@ -1,7 +1,7 @@
 """Policies of endpoints and participants as discovery announces them, read with the library's own getters.
 
-Decides: which policies take part in finding out why two endpoints do not match [DDS 2.2.3, RTPS 8.5.3]. A peer's texts
-stay octets: the code that prints them escapes them.
+Decides: which policies are compared to explain why two endpoints do not match [DDS 2.2.3, RTPS 8.5.3]. A peer's texts
+remain octets: the code that prints them escapes them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOREVER: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class EndpointPolicies:
-    """The policies of a reader or writer that a match depends on; kinds by number, durations in nanoseconds."""
+    """The policies of a reader or writer on which a match depends; kinds by number, durations in nanoseconds."""
 
     representations: tuple[int, ...] = (XCDR1,)
     reliability: int = 0
@@ -51,9 +51,7 @@ class EndpointPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantWords:
-    """The description of its process that a participant announces, as far as its DDS implementation does; empty: not
-    announced.
-    """
+    """A participant's announced description of its process; members that it does not announce are empty."""
 
     name: str = ""
     process: str = ""
@@ -64,11 +62,11 @@ class ParticipantWords:
 _PROCESS: Final = ("__ProcessName", "fastdds.physical_data.process", "dds.sys_info.executable_filepath")
 _PROCESS_ID: Final = ("__Pid", "dds.sys_info.process_id")
 _HOST: Final = ("__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname")
-"""The properties by which Cyclone DDS, Fast DDS and RTI Connext name a participant's process."""
+"""The properties in which Cyclone DDS, Fast DDS and RTI Connext announce a participant's process."""
 
 
 def policies_of(pointer: int) -> EndpointPolicies:
-    """Read the policies that a builtin topic's sample points to."""
+    """Return the policies at the pointer of a built-in topic's sample."""
     library = _library()
     qos = ctypes.c_void_p(pointer)
 
@@ -105,7 +103,7 @@ def policies_of(pointer: int) -> EndpointPolicies:
 
 
 def words_of(pointer: int) -> ParticipantWords:
-    """Read a participant's description of its process."""
+    """Return a participant's description of its process."""
     library = _library()
     qos = ctypes.c_void_p(pointer)
     text = ctypes.c_void_p()
@@ -176,7 +174,7 @@ _GETTERS: Final = {
     "dds_qget_entity_name": 2,
     "dds_qget_prop": 3,
 }
-"""Functions of the library's public interface, and how many pointers each takes."""
+"""Functions of the library's public interface, with the number of pointers that each takes."""
 
 
 @functools.cache
@@ -200,7 +198,7 @@ def _library() -> Any:
 
 
 def endpoints_of(participant_reference: int) -> dict[bytes, int]:
-    """Return the readers and writers that a participant of this process has: the reference of each by its key."""
+    """Return the readers and writers of a participant in this process, as references by key."""
     library = _library()
     found: dict[bytes, int] = {}
     for group in _children(library, participant_reference):
@@ -211,7 +209,7 @@ def endpoints_of(participant_reference: int) -> dict[bytes, int]:
 
 
 def matched_with(reference: int, is_writer: bool) -> list[int]:
-    """Return the handles of the endpoints that a writer, or a reader, of this process is matched with."""
+    """Return the handles of the endpoints that match a writer, or a reader, of this process."""
     library = _library()
     ask = library.dds_get_matched_subscriptions if is_writer else library.dds_get_matched_publications
     count = ask(reference, None, 0)

@@ -1,6 +1,6 @@
 """The services that a client has discovered as hosts of its queue [QS 2.13].
 
-Decides: when an announced queue counts as matched, and when a service that was out of sight is back.
+Decides: when an announced queue counts as matched, and when an unreachable service has reappeared.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from qsctl.transport.dds.peers.discovery import Changes, RemoteEndpoint
 
 
 class QueueAppeared(NamedTuple):
-    """A matching queue is there, `<topic>@<subscriber>`."""
+    """A matching queue `<topic>@<subscriber>` appeared."""
 
     queue: str
     acknowledges: bool
 
 
 class QueueVanished(NamedTuple):
-    """A matching queue is gone."""
+    """A matching queue vanished."""
 
     queue: str
 
 
 class DeletedByCommand(NamedTuple):
-    """A queue was deleted by a command [QS 5.4.2]: it acknowledges nothing any more."""
+    """A queue was deleted by a command [QS 5.4.2] and will acknowledge no more samples."""
 
     queue: str
 
 
 class Matches:
-    """The queues announced, and those of them that are matched."""
+    """The announced queues, and the subset that is matched."""
 
     def __init__(self) -> None:
         self._announced: dict[int, RemoteEndpoint] = {}
@@ -43,7 +43,7 @@ class Matches:
         self._not_before: dict[int, Nanoseconds] = {}
 
     def look(self, changes: Changes, *, key: str, value: str) -> list[QueueVanished]:
-        """Keep the announcements whose trait `key` is `value`; return which matched queues are gone."""
+        """Record announcements whose trait `key` is `value`; return the matched queues that vanished."""
         gone: list[QueueVanished] = []
         for endpoint in changes.vanished:
             self._not_before.pop(endpoint.handle, None)
@@ -61,10 +61,11 @@ class Matches:
         return gone
 
     def newly(self, participants: AbstractSet[bytes]) -> list[QueueAppeared]:
-        """Return the queues that these participants announce and that are not matched yet; they are from now on.
+        """Mark the queues that these participants announce as matched; return those that were not matched before.
 
-        Participants and no names: a service that was killed and started again is a new one before the old one's lease
-        is over, and several may share a name, as the sessions of one service do.
+        They are identified by participant instead of name: a service that was killed and restarted is a new participant
+        before the old one's lease expires, and several participants may share a name, such as the sessions of one
+        service.
         """
         new: list[QueueAppeared] = []
         now = time.monotonic_ns()
@@ -91,7 +92,7 @@ class Matches:
         }
 
     def replicas(self) -> dict[str, set[str]]:
-        """Return the marks of the replicas of each matched queue that is replicated and answers."""
+        """Return the identifiers of the replicas of each matched queue that is replicated and acknowledges."""
         found: dict[str, set[str]] = {}
         for handle, endpoint in self._announced.items():
             traits = endpoint.traits
@@ -101,9 +102,9 @@ class Matches:
         return found
 
     def answering_count(self) -> int | None:
-        """Return how many services answer a consumer that asks for the end of the queue: of replicas the master alone.
+        """Return the number of services that answer the question for the end of the queue; of replicas one.
 
-        None: one is of a version that does not.
+        None: one of them is of a version that does not answer.
         """
         announced = list(self._announced.values())
         if not all("answers_end" in each.traits for each in announced):
@@ -114,7 +115,7 @@ class Matches:
 
     @property
     def participants(self) -> set[bytes]:
-        """The participants that announce such a queue."""
+        """Return the participants that announce such a queue."""
         return {endpoint.participant for endpoint in self._announced.values()}
 
     @property
@@ -124,10 +125,10 @@ class Matches:
 
 
 class ReappearedPeers:
-    """Services that were out of sight and are back. Each is reported once, however many of its endpoints come back.
+    """Detection of services that were unreachable and reappeared, each once, however many endpoints it has.
 
     Args:
-        concerns: whether an endpoint is one of a service that this client deals with.
+        concerns: whether an endpoint belongs to a service of this client.
     """
 
     def __init__(self, concerns: Callable[[RemoteEndpoint], bool]) -> None:
@@ -135,9 +136,7 @@ class ReappearedPeers:
         self._missed: set[bytes] = set()
 
     def look(self, changes: Changes) -> bool:
-        """Return whether a service is back now: it does not know that it was missed, and what it sent meanwhile is
-        lost.
-        """
+        """Return whether a service reappeared: it has not noticed its absence, and its messages meanwhile are lost."""
         concerns = self._concerns
         self._missed.update(each.participant for each in changes.vanished if concerns(each))
         if not self._missed:

@@ -1,7 +1,7 @@
-"""Other services of one's own name in a domain: commands would reach them all, and producers write to all of them.
+"""Detection of other services of the same name in a domain, which would receive the same commands and samples.
 
-Decides: how a service is identified in discovery. Its participants announce its name and their run, which all processes
-of one service share; a participant of the same name and another run is another service.
+Decides: how a service is identified in discovery. Its participants announce its name and a run identifier, which all
+processes of one service share; a participant of the same name and another run belongs to another service.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qsctl.transport.dds.wire.raw import close_entity
 
 LOOK_EVERY_NS: Final[Nanoseconds] = SECOND_NS
 RUNS_MAX: Final = 1_000
-"""Runs that are remembered as reported; beyond them nothing more is reported."""
+"""Maximum number of runs that are remembered as reported; further ones are not reported."""
 
 _PREFIX: Final = b"qsctl service"
 _TAKE_COUNT: Final = 100
@@ -32,7 +32,7 @@ def service_policy(service_name: str, run: str) -> Any:
 
 
 def services_there(participant: Participant) -> list[str]:
-    """Return the names of the services that take part in a participant's domain, with administration or without."""
+    """Return the names of the services in a participant's domain, with or without administration."""
     assert participant.entity is not None
     reader = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
     found: dict[str, None] = {}
@@ -54,7 +54,7 @@ def services_there(participant: Participant) -> list[str]:
 
 
 class Namesakes:
-    """Watches the participants of one domain for a service of the same name."""
+    """A monitor of one domain's participants for another service of the same name."""
 
     def __init__(self, participant: Participant, service_name: str, run: str) -> None:
         assert participant.entity is not None
@@ -90,7 +90,7 @@ class Namesakes:
         self._reader = None
 
     def _run_of(self, user_data: bytes) -> bytes | None:
-        """Return the run of another service of the same name; None for all others."""
+        """Return the run of another service of the same name; None for all other participants."""
         prefix, _, rest = user_data.partition(b";")
         run, _, name = rest.partition(b";")
         return run if prefix == _PREFIX and name == self._name and run != self._run else None

@@ -1,8 +1,8 @@
-"""The addresses of the configured peers.
+"""Resolution of the configured peers' names to addresses.
 
-Decides: which addresses a name is resolved to. Cyclone DDS 11.0.1 ends the process with SIGABRT where it cannot resolve
-a name, and takes the first address of one that has several. So names are resolved here, each to all of its addresses,
-and the library is given numbers: the name of a headless service of Kubernetes covers all of its members.
+Decides: the addresses of a name. Cyclone DDS 11.0.1 ends the process with SIGABRT if it cannot resolve a name, and uses
+only the first of several addresses. So names are resolved here, each to all of its addresses, and the library receives
+numeric ones: the name of a headless service of Kubernetes covers all of its members.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from qsctl.errors import NoAnswer, UsageError
 _PEER: Final = re.compile(r"(?P<host>[^\s:/]+)(?::(?P<port>[0-9]{1,5}))?")
 _PORT_MAX: Final = 65_535
 ADDRESSES_MAX: Final = 64
-"""Of one name; those beyond it are not asked."""
+"""Maximum number of addresses of one name; further ones are ignored."""
 
 
 def addresses_of(peers: Iterable[str]) -> tuple[str, ...]:
-    """Return peers, each `address[:port]`, as numeric IPv4 addresses with their ports, each once.
+    """Return peers, given as `address[:port]`, as numeric IPv4 addresses with their ports, without duplicates.
 
     Raises:
-        UsageError: one is not written as a peer is.
+        UsageError: a peer is malformed.
         NoAnswer: a name cannot be resolved now.
     """
     found: dict[str, None] = {}

@@ -1,8 +1,8 @@
-"""A type as a peer describes it in discovery, as definitions of the configuration's own kind [XTYPES 7.3.4, QS 3.3.1].
+"""Conversion of a type description from discovery to type definitions of the configuration [XTYPES 7.3.4, QS 3.3.1].
 
-Decides: which descriptions are accepted as a queue's type. A description is a claim of its sender: it must pass the
-rules for types of a file, and its depth, its size, the number of types and of members are bounded. The complete
-description is needed; a minimal one has hashes in the place of the members' names.
+Decides: which descriptions are accepted as a queue's type. A description is not trusted: it must satisfy the rules for
+types in a file, and its depth, its size, and the numbers of types and members are bounded. The complete description is
+required; a minimal one has hashes instead of the members' names.
 """
 
 from __future__ import annotations
@@ -54,23 +54,22 @@ _STRINGS: Final = {
     114: (Primitive.WSTRING, False),
     115: (Primitive.WSTRING, True),
 }
-"""Strings, and whether their bound is a number of 32 bits."""
+"""Strings by type kind, and whether their bound is a number of 32 bits."""
 
 _NO_TYPE: Final = 0
 _NAME_CHARACTERS_MAX: Final = 1024
 
 
 def definitions_of(identifier: bytes, fetch: Fetch) -> tuple[str, dict[str, Definition]]:
-    """Return the name of a described type, and the definitions of it and of all that it is made of.
+    """Return the name of a described type, and the definitions of it and of all types that it uses.
 
     Args:
         identifier: the serialized `TypeIdentifier`, without an encapsulation header.
-        fetch: gives descriptions by identifiers.
+        fetch: returns descriptions by identifier.
 
     Raises:
-        NotYet: a description is missing.
-        Malformed: a description cannot be read, breaks a rule of types, is not the complete one, or is larger than
-            anything that is looked at.
+        NotYet: a description has not arrived.
+        Malformed: a description cannot be parsed, violates a rule of types, is not the complete one, or is too large.
     """
     reader = _DefinitionReader(fetch)
     try:
@@ -90,21 +89,21 @@ def _require_sound(definitions: dict[str, Definition]) -> None:
 
 
 class _DefinitionReader:
-    """Reads descriptions from the outermost inwards, each once."""
+    """A recursive reader of descriptions, which reads each description once."""
 
     def __init__(self, fetch: Fetch) -> None:
         self.definitions: dict[str, Definition] = {}
         self._fetch = fetch
         self._names: dict[bytes, str] = {}
-        """Of the types that are read, by their serialized identifiers."""
+        """Names of the types that were read, by serialized identifier."""
         self._shapes: dict[bytes, TypeShape] = {}
-        """Of the collections that have a description of their own."""
+        """Shapes of the collections that have descriptions of their own, by serialized identifier."""
         self._in_progress: set[bytes] = set()
         self._members_count = 0
         self._octets_count = 0
 
     def named(self, identifier: Any, depth: int) -> str:
-        """Return the name of a type that is identified by a hash, and keep its definition."""
+        """Return the name of a type that is identified by a hash, and add its definition."""
         octets = octets_of_identifier(identifier)
         if octets in self._names:
             return self._names[octets]
@@ -118,7 +117,7 @@ class _DefinitionReader:
         return definition.name
 
     def _described(self, identifier: Any, octets: bytes, depth: int) -> Any:
-        """Return the body of the complete description of a type."""
+        """Return the body of a type's complete description."""
         kind = identifier.discriminator
         if kind == _STRONG_COMPONENT or octets in self._in_progress:
             raise Malformed("the type refers to itself")
@@ -221,12 +220,12 @@ class _DefinitionReader:
         return shape
 
     def _shape(self, identifier: Any, depth: int, owner: str) -> TypeShape:
-        """Return what a member or an element holds.
+        """Return the shape of a member or an element.
 
         Args:
             identifier: of its type.
-            depth: how many types it is inside.
-            owner: the type whose name an inner collection's name is made from, which has none of its own.
+            depth: the number of enclosing types.
+            owner: the enclosing named type, from whose name that of an inner collection is formed.
         """
         kind = identifier.discriminator
         if depth > DEPTH_MAX:
@@ -282,7 +281,7 @@ class _DefinitionReader:
         return TypeShape(inner.base, inner.string_bound, inner.sequence_bound, (*lengths, *inner.dimensions))
 
     def _given_a_name(self, shape: TypeShape, owner: str) -> TypeShape:
-        """Return an alias of a collection inside a sequence: shapes hold one collection, aliases any number."""
+        """Return an alias of a collection inside a sequence: a shape can contain only one collection."""
         count = sum(1 for each in self.definitions.values() if isinstance(each, Alias))
         name = f"{owner}_elements_{count}"
         self.definitions[name] = Alias(name, shape)
@@ -295,7 +294,7 @@ class _DefinitionReader:
 
 
 def _type_name(detail: Any) -> str:
-    """Return the qualified name in a type's header; the binding for Python describes its types with dots."""
+    """Return the qualified name in a type's header; the Python binding writes it with dots."""
     name = str(detail.type_name)
     if len(name) > _NAME_CHARACTERS_MAX:
         raise Malformed(f"the name of a type has {len(name)} characters")
@@ -319,7 +318,7 @@ def _extensibility(flags: Any) -> Extensibility:
 
 
 def _label(number: int, discriminator: TypeShape) -> int | bool | str:
-    """Return a label, which is described as a number, as a value of what selects the case."""
+    """Return a union label, which is described as a number, as a value of the discriminator's type."""
     if discriminator.base is Primitive.BOOLEAN:
         return bool(number)
     if discriminator.base in (Primitive.CHAR, Primitive.WCHAR):

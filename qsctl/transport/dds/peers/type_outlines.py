@@ -1,7 +1,7 @@
-"""A type as peers describe it in discovery, as plain data: names, members, keys, bounds [XTYPES 7.3.4].
+"""Conversion of a type description from discovery to plain data: names, members, keys, bounds [XTYPES 7.3.4].
 
-Decides: how much of a peer's description is read. A description may come from anyone: its depth, its members and the
-number of descriptions that it refers to are bounded, and what is not understood is shown as it is numbered.
+Decides: how much of a peer's description is read. A description is not trusted: its depth, its members and the number
+of descriptions that it refers to are bounded, and unknown kinds are shown by number.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from cyclonedds.idl._typesupport.DDS.XTypes import TypeIdentifier, TypeObject
 from qsctl.transport.dds.boundary import Malformed, decoded
 
 Fetch: TypeAlias = Callable[[bytes], bytes | None]
-"""Gives the serialized description of a type by its serialized identifier; None: it is not here yet."""
+"""Return the serialized description of a type by its serialized identifier; None: it has not arrived."""
 
 DEPTH_MAX: Final = 16
 TYPES_MAX: Final = 200
 MEMBERS_MAX: Final = 2000
 WAIT_NS: Final = 1
-"""With no time at all the library does not ask the peer; with this it asks, and the answer is here at the next look."""
+"""Time-out of a look-up: with 0 the library requests nothing from the peer; with 1 it does, for the next call."""
 
 OBJECT_BYTES_MAX: Final = 64 * 1024
 
@@ -38,9 +38,9 @@ _KINDS: Final = {64: "enum", 65: "bitmask", 81: "struct", 82: "union", 83: "bits
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """The type of a member: what it is without its bounds, its bounds from outside in (0: none), what is inside.
+    """The type of a member: its form without bounds, its bounds from outside in (0: unbounded), and its inner type.
 
-    `sequence<string<128>, 10>` is of the form `sequence<string>` with the bounds 10 and 128.
+    `sequence<string<128>, 10>` has the form `sequence<string>` with the bounds 10 and 128.
     """
 
     form: str
@@ -50,7 +50,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class OutlineMember:
-    """A member of a structure, by its id; the name is empty where the description has only a hash of it."""
+    """A member of a structure, by its id; the name is empty if the description has only a hash of it."""
 
     number: int
     name: str
@@ -71,11 +71,11 @@ class TypeOutline:
 
 
 class NotYet(Exception):
-    """A description is not here yet: the peer is being asked for it."""
+    """A description that has not arrived; it has been requested from the peer."""
 
 
 def fetch_from(participant_reference: int) -> Fetch:
-    """Return a `Fetch` by the library's type look-up, which asks the peer and never waits."""
+    """Return a `Fetch` by the library's type look-up, which sends a request to the peer and never waits."""
 
     def fetch(identifier: bytes) -> bytes | None:
         got: Any = layer.ddspy_get_typeobj(participant_reference, identifier, WAIT_NS)
@@ -89,17 +89,17 @@ def outline_of(identifier: bytes, fetch: Fetch) -> TypeOutline:
 
     Args:
         identifier: the serialized `TypeIdentifier`, without an encapsulation header.
-        fetch: gives descriptions.
+        fetch: returns descriptions by identifier.
 
     Raises:
-        NotYet: a description is missing.
-        Malformed: a description cannot be read, or is larger than anything that is looked at.
+        NotYet: a description has not arrived.
+        Malformed: a description cannot be parsed, or is too large.
     """
     return _OutlineReader(fetch).named(decoded(identifier_of, identifier), 0)
 
 
 def identifier_of(octets: bytes) -> Any:
-    """Return a `TypeIdentifier` from its octets; raises what the binding raises."""
+    """Parse a `TypeIdentifier`; raises the binding's errors."""
     return TypeIdentifier.deserialize(octets, has_header=False, use_version_2=True)
 
 
@@ -162,7 +162,7 @@ class _OutlineReader:
         return TypeOutline("struct", _name(structure.header), extensibility, tuple(members))
 
     def bounded(self, identifier: Any, depth: int) -> Bounded:
-        """Return the outline of the type of a member or an element."""
+        """Return the type of a member or an element."""
         kind = identifier.discriminator
         if depth > DEPTH_MAX:
             raise Malformed(f"the type is nested more than {DEPTH_MAX} deep")
@@ -182,7 +182,7 @@ class _OutlineReader:
         return Bounded(f"type {kind}")
 
     def _by_hash(self, identifier: Any, depth: int) -> Bounded:
-        """Return a member's type with a description of its own: aliases and collections are looked through."""
+        """Return a member's type that has a description of its own; aliases and collections are resolved."""
         described = self._fetch(octets_of_identifier(identifier))
         if described is None:
             raise NotYet
@@ -212,21 +212,21 @@ class _OutlineReader:
 
 
 def octets_of_identifier(identifier: Any) -> bytes:
-    """Return the octets of a `TypeIdentifier` that a peer's description has.
+    """Serialize a `TypeIdentifier` from a peer's description.
 
     Raises:
-        Malformed: it is not valid: octets that were read without an error may still not be a value of its type.
+        Malformed: it is not valid: octets that were parsed without an error may still not be a value of its type.
     """
     octets: Any = decoded(lambda read: read.serialize(use_version_2=True), identifier)
     return bytes(octets)[4:]
 
 
 def object_of(octets: bytes) -> Any:
-    """Return a `TypeObject` from its octets; raises what the binding raises."""
+    """Parse a `TypeObject`; raises the binding's errors."""
     return TypeObject.deserialize(octets, has_header=False, use_version_2=True)
 
 
 def _name(detail: Any) -> str:
-    """Return the name in a header or a member's detail; a minimal description has none."""
+    """Return the name in a header or a member's detail; empty in a minimal description."""
     named = getattr(detail, "detail", detail)
     return str(getattr(named, "name", "") or getattr(named, "type_name", "") or "")

@@ -1,8 +1,8 @@
-"""The clients that may send commands, and whether replies reach them [QS 5.2 and 5.3].
+"""The clients that can send commands, and whether replies reach them [QS 5.2 and 5.3].
 
-Decides: how long a reply waits for its reader. A program's request may come before its reply reader is discovered here:
-the two are announced on channels of their own, and a program may open the reader last. A reply written then is lost,
-because nothing is kept for readers that come later [QS Table 3.4].
+Decides: how long a reply waits for its reader. A program's request may arrive before its reader of replies is
+discovered here: the two are announced on separate channels, and a program may open the reader last. A reply that was
+written earlier would be lost, because nothing is kept for late readers [QS Table 3.4].
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from qsctl.transport.dds.peers.announcements import reader_key, writer_key
 from qsctl.transport.dds.peers.discovery import participant_of
 
 PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""Time that replies wait for the reader of a client that can send requests; once, for each client."""
+"""Maximum time, once per client, for which replies wait for the reader of a client that can send requests."""
 
 
 class AdministrationClients:
-    """The participants that write requests, and those of them that read replies.
+    """The participants that write requests, and the subset that reads replies.
 
     Args:
         requests: the service's reader of requests.
-        replies: gives its writers of replies, of which each reader needs one.
+        replies: returns the service's writers of replies, each for other readers.
     """
 
     def __init__(self, requests: DataReader[Any], replies: Callable[[], Iterable[DataWriter[Any]]]) -> None:
@@ -38,7 +38,7 @@ class AdministrationClients:
         self._waiting_until_ns: Nanoseconds = 0
 
     def are_reached(self) -> bool:
-        """Return whether replies reach every client, or the time is over; called while there is something to send."""
+        """Return whether replies reach every client, or the time is over; called while there are replies to send."""
         missing = self._missing()
         if not missing:
             self._waiting_until_ns = 0

@@ -1,10 +1,10 @@
-"""In which order commands came that are carried out in turns [QS 5.4].
+"""Protection of the order of arrival for commands that are carried out in turns [QS 5.4].
 
-Administrators take turns, so that none is held back by one who asks for much: a DELETE may be carried out before a
-CREATE of another administrator that came earlier and waits. The queue would be there again, empty, and the one who
-deleted it was answered that it is gone.
+Administrators take turns, so that none waits for another's many commands: a DELETE may be carried out before another
+administrator's CREATE that arrived earlier. The CREATE would then recreate the queue, empty, although the DELETE was
+answered.
 
-Decides: what then holds is the order in which the commands came. Such a CREATE is refused, and its sender decides.
+Decides: in such a case the order of arrival applies. The CREATE is refused, and its sender decides.
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ from qsctl.identity import SampleIdentity
 _Names = tuple[str, ...]
 
 REMEMBERED_MAX: Final = 10_000
-"""Deletions that are remembered while earlier commands wait; the oldest are forgotten first."""
+"""Number of deletions that are remembered while earlier commands wait; the oldest are forgotten first."""
 
 
 class ArrivalOrder:
-    """The deletions that were carried out before commands that had come earlier."""
+    """The deletions that were carried out before commands that had arrived earlier."""
 
     def __init__(self) -> None:
         self._begun: dict[SampleIdentity, tuple[_Names, int]] = {}
         self._deleted: dict[_Names, int] = {}
-        """Entities that were deleted, by their names without their kinds, with the time of the latest DELETE
-        command.
-        """
+        """Deleted resources, by their names without the kinds, with the arrival number of the latest DELETE."""
 
     def begin(self, request: CommandRequest, arrival: int) -> str:
-        """Note a command whose turn it is; return why it is not carried out, or an empty text.
+        """Register a command that is about to be carried out; return the reason of a refusal, or an empty text.
 
         Args:
             request: the command.
-            arrival: the number under which it came.
+            arrival: its arrival number.
         """
         match request.command:
             case DeleteQueue(resource) | DeleteSubscriber(resource):
@@ -55,7 +53,7 @@ class ArrivalOrder:
         return ""
 
     def end(self, reply: CommandReply) -> None:
-        """Note what was deleted, once the command is answered."""
+        """Record the deletion by a command that is answered."""
         if reply.intermediate or not self._begun:
             return
         begun = self._begun.pop(reply.request, None)
@@ -66,6 +64,6 @@ class ArrivalOrder:
                 del self._deleted[next(iter(self._deleted))]
 
     def forget_before(self, arrival: int) -> None:
-        """Forget deletions that came before all commands that wait; `arrival` is the number of the first of these."""
+        """Forget deletions that arrived before all waiting commands; `arrival` is the number of the first of these."""
         if self._deleted:
             self._deleted = {names: each for names, each in self._deleted.items() if each > arrival}

@@ -1,6 +1,6 @@
-"""Delivery in one domain: the endpoints of a domain participant of the configuration, as one inbox and one outbox.
+"""Delivery in one domain: the endpoints of one configured domain participant, as one inbox and one outbox.
 
-Decides: which endpoint a message belongs to. The driver polls, turns its engine, sends, and flushes.
+Decides: which endpoint a message belongs to. The driver polls, steps its engine, sends, and flushes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Closed = TypeVar("Closed", TopicEndpoints, QueueEndpoints)
 
 
 class DomainDelivery:
-    """Every queue of one `<domain_participant>` [QS Table 3.10].
+    """The queues and topics of one `<domain_participant>` [QS Table 3.10].
 
     Args:
         name: the `name` attribute of the domain participant.
         participant: its DDS participant; closed together with this.
         service_name: the application name that the endpoints announce.
-        class_of: the types of the configuration.
-        has_room: whether a queue, by its full name, reads on.
+        class_of: returns the classes of the configuration's types.
+        has_room: whether plain samples for a queue, by its full name, may be read.
     """
 
     def __init__(
@@ -59,21 +59,21 @@ class DomainDelivery:
         self._answering = Rotation[QueueEndpoints]()
         self._writing = Rotation[TopicEndpoints]()
         self._attended: dict[TopicEndpoints | QueueEndpoints, None] = {}
-        """Those that are polled with each turn, though nothing may have come."""
+        """The sources that are polled in each turn, even without new data."""
         self._unsent: Unsent = {}
         self._queues_on: dict[str, dict[QueueEndpoints, None]] = {}
-        """The queues that an endpoint on a topic of DDS may concern, by the topic's name."""
+        """The queues that an endpoint on a DDS topic may concern, by the topic's name."""
         self._topics_on: dict[str, dict[TopicEndpoints, None]] = {}
         self._awaiting: dict[int, RemoteEndpoint] = {}
-        """Endpoints that appeared and concern something here, for which nothing was opened yet, by handle."""
+        """Endpoints that appeared and are relevant, for which nothing has been opened yet, by handle."""
         self._renewals: dict[str, Nanoseconds] = {}
-        """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
+        """Instant at which the queues of a topic are announced again, after one of its producers has reappeared."""
         self.replica_link: ReplicaLink | None = None
-        """The messages between replicas in this domain."""
+        """The messages between replicas in this domain; None: there are no replicas."""
         self._lookups: TypeLookups | None = None
         self._around = PlainSurroundings(FlowDomains(participant), class_of, self._type_lookups, has_room)
         self.accepts = True
-        """Whether samples are taken from producers; a service that shuts down takes no more."""
+        """Whether samples are accepted from producers; False while the service shuts down."""
 
     def _type_lookups(self) -> TypeLookups:
         if self._lookups is None:
@@ -81,9 +81,9 @@ class DomainDelivery:
         return self._lookups
 
     def reconcile(self, wanted: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
-        """Open what is wanted and not there, close what is not wanted any more.
+        """Open the endpoints of added queues and close those of removed ones.
 
-        A queue whose endpoints cannot be made has none at all, and is in `failures`.
+        A queue whose endpoints cannot be created has none at all, and is listed in `failures`.
 
         Args:
             wanted: the shared subscriber's name and the settings of each queue, by its full name.
@@ -104,14 +104,14 @@ class DomainDelivery:
 
     @property
     def failures(self) -> Mapping[QueueName, str]:
-        """Why a queue that is hosted has no endpoints, by its full name; it is tried again once it is created again."""
+        """Return the reason for which a hosted queue has no endpoints, by its full name; a new creation tries again."""
         return self._failures
 
     def poll(self, ready: Sequence[object] | None = None) -> list[Inbound]:
-        """Return what has come, a turn's share of it: consumers first, so that they are there for the samples.
+        """Return a turn's share of the received messages; consumers first, so that they have joined before the samples.
 
         Args:
-            ready: what `Waiter.ready` gave, where that was asked.
+            ready: the result of `Waiter.ready`; None: it was not called.
         """
         inbox: list[Inbound] = []
         if ready is None:
@@ -147,7 +147,7 @@ class DomainDelivery:
         return inbox
 
     def _attend(self, polled: Iterable[TopicEndpoints | QueueEndpoints]) -> None:
-        """Poll these with the next turn too, or only when something has come."""
+        """Poll each of these in every turn while it needs it, otherwise only when it has data."""
         for source in polled:
             if source.waits:
                 self._attended[source] = None
@@ -156,26 +156,26 @@ class DomainDelivery:
 
     @property
     def is_draining(self) -> bool:
-        """Return whether samples of plain producers, which believe them to be here, are still to be read."""
+        """Return whether samples that plain producers consider delivered are still to be read."""
         return any(topic.plain is not None and topic.plain.is_draining for topic in self._topics.values())
 
     @property
     def discovery(self) -> Discovery:
-        """The readers and writers of the domain."""
+        """Return the readers and writers of the domain."""
         return self._discovery
 
     @property
     def queues(self) -> Mapping[QueueName, QueueEndpoints]:
-        """The endpoints of each queue, by its full name."""
+        """Return the endpoints of each queue, by its full name."""
         return self._queues
 
     @property
     def topics(self) -> Mapping[QueueName, TopicEndpoints]:
-        """The endpoints of the topic that feeds a queue, by the queue's full name; dead-letter queues have none."""
+        """Return the endpoints of each queue's topic, by the queue's full name; dead-letter queues have none."""
         return self._topic_of_queue
 
     def flush(self) -> bool:
-        """Send the turn's frames. False: something waits for room in a peer, call again soon."""
+        """Send the turn's frames; return False if some wait for room in a peer, and it must be called again soon."""
         done = True
         for each in [*self._unsent]:
             if each.flush():
@@ -188,9 +188,7 @@ class DomainDelivery:
 
     @property
     def is_settling(self) -> bool:
-        """Return whether a discovered consumer is not reached yet: look again in a millisecond, not at the next
-        event.
-        """
+        """Return whether a discovered consumer is not reached yet, so that a poll is needed within a millisecond."""
         return bool(self._renewals) or any(
             isinstance(each, QueueEndpoints) and each.is_joining for each in self._attended
         )
@@ -247,7 +245,7 @@ class DomainDelivery:
         self._attend([queue])
 
     def _show_plain(self, queue: QueueEndpoints, is_new_topic: bool) -> None:
-        """Show a new queue the endpoints without qsctl that are there already, and its topic, if that is new too."""
+        """Pass the existing endpoints without qsctl to a new queue, and to its topic if that is new too."""
         there = self._there()
         boundary = self.participant.boundary
         topic = self._topics[queue.settings.topic_name].plain if is_new_topic else None
@@ -288,13 +286,13 @@ class DomainDelivery:
         qos: LinkQos,
         silence_ns: Nanoseconds = SILENCE_NS,
     ) -> ReplicaLink:
-        """Open the letters to and from the other members of a replication cluster; the caller closes them.
+        """Open the message link to the other members of a replication cluster; the caller closes it.
 
         Args:
             cluster: the name that all members share.
             run: distinguishes this process from others of its name.
-            started_at_ns: when it began.
-            qos: what the configuration adds to that of the letters.
+            started_at_ns: the start of this process.
+            qos: configured additions to the link's quality of service.
             silence_ns: see `ReplicaLink`.
         """
         link = ReplicaLink(
@@ -306,14 +304,14 @@ class DomainDelivery:
         return link
 
     def _is_concerned(self, endpoint: RemoteEndpoint) -> bool:
-        """Return whether anything here may have to do with an endpoint."""
+        """Return whether an endpoint is relevant for any queue, topic or replica link here."""
         name = endpoint.topic_name
         return (
             name in self._queues_on or name in self._topics_on or name in self._topics or self.replica_link is not None
         )
 
     def _open_for_awaiting(self) -> None:
-        """Open what is needed for endpoints that appeared, a slice of the loop's time."""
+        """Open the entities for endpoints that appeared, within the time share."""
         share = self.participant.boundary.time.connection
         if not share.begins(self):
             return
@@ -324,13 +322,13 @@ class DomainDelivery:
             share.wait(self)
 
     def _notice(self, endpoint: RemoteEndpoint) -> None:
-        """Open what is needed for one that appeared; what cannot be opened is not, and the others come all the same."""
+        """Open the entities for an endpoint that appeared; a failure is reported, and affects no other endpoint."""
         self.participant.boundary.each(
             "the endpoints that appeared", (endpoint,), self._appeared, lambda _: endpoint.key.hex()
         )
 
     def _there(self) -> list[RemoteEndpoint]:
-        """Return the endpoints that are there, less those that await their turn to be noticed."""
+        """Return the existing endpoints, without those that wait to be processed."""
         return [each for each in self._discovery.endpoints() if each.handle not in self._awaiting]
 
     def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
@@ -361,7 +359,7 @@ class DomainDelivery:
                 self._unsent[topic] = None
 
     def _announce_again(self) -> None:
-        """Have a producer ask again: what it wrote while it was out of sight is lost, and it waits for the answers."""
+        """Announce the queues of a topic again, so that a reappeared producer sends its unanswered samples again."""
         now = time.monotonic_ns()
         for topic_name in [name for name, due_at in self._renewals.items() if due_at <= now]:
             del self._renewals[topic_name]

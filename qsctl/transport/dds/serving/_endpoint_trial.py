@@ -1,11 +1,11 @@
 """A trial of a queue's endpoints: they are created and deleted before a CREATE is stored and answered.
 
-They are made in a partition of their own, so that no peer matches them, and deleted at once. The rules of `config`
-report the faults that they can find; the trial finds those that only DDS detects.
+They are created in a partition of their own, so that no peer matches them, and deleted at once. The rules of `config`
+report the errors that they can detect; the trial finds those that only DDS detects.
 
-Whether a topic can be made depends on its name and on the participant; whether an endpoint can, on its policies and its
-type. So a topic that the participant has needs no trial, and an element of policies that passed once in this process
-needs no other: a service that creates thousands of queues alike tries their endpoints once.
+Whether a topic can be created depends on its name and on the participant; whether an endpoint can, on its policies and
+its type. So a topic that the participant already has needs no trial, nor does an element of policies that has passed in
+this process: a service that creates thousands of similar queues tries their endpoints once.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ CANNOT_BE_MADE: Final = (DDSException, QsctlError, ValueError, TypeError)
 """Exceptions of creating an endpoint: from DDS, from qsctl for a topic or a value, from the binding for its objects."""
 
 PASSED_MAX: Final = 1_000
-"""Elements of policies that are remembered to have passed, of writers and of readers; each is a text of a command."""
+"""Number of remembered policy elements that passed, for writers and for readers; each is a text from a command."""
 
 _PASSED_WRITERS: Final[dict[str, None]] = {}
 _PASSED_READERS: Final[dict[str, None]] = {}
 
 
 def try_endpoints(participant: Participant, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-    """Make the endpoints of a queue where no peer sees them, and delete them.
+    """Create the endpoints of a queue where no peer matches them, and delete them.
 
     Raises:
         Refused: an endpoint cannot be created; the message names it and the reason.
@@ -84,7 +84,7 @@ def try_endpoints(participant: Participant, subscriber: str, settings: SharedRea
 
 
 def _topic(participant: Participant, name: str, data_type: type[Any], made: ExitStack) -> Topic[Any]:
-    """Return the participant's topic of this name, or one of our own that `made` closes.
+    """Return the participant's topic of this name, or a new one that `made` closes.
 
     Raises:
         Refused: as from `Participant.topic`.
@@ -97,7 +97,7 @@ def _topic(participant: Participant, name: str, data_type: type[Any], made: Exit
 
 
 def _try_writer(participant: Participant, topic: Topic[Any], element: str) -> None:
-    """Make a writer with the policies of a `<datawriter_qos>`, and delete it."""
+    """Create a writer with the policies of a `<datawriter_qos>`, and delete it."""
     assert participant.entity is not None
     with ExitStack() as made:
         publisher = Publisher(participant.entity, qos=_partition())
@@ -107,7 +107,7 @@ def _try_writer(participant: Participant, topic: Topic[Any], element: str) -> No
 
 
 def _try_reader(participant: Participant, topic: Topic[Any], element: str) -> None:
-    """Make a reader with the policies of a `<datareader_qos>`, and delete it."""
+    """Create a reader with the policies of a `<datareader_qos>`, and delete it."""
     assert participant.entity is not None
     with ExitStack() as made:
         subscriber = Subscriber(participant.entity, qos=_partition())
@@ -121,13 +121,13 @@ def _partition() -> Qos:
 
 
 def _remember(passed: dict[str, None], element: str) -> None:
-    """Note that the policies of an element passed; the oldest note makes room."""
+    """Remember a policy element that passed; above the bound the oldest is dropped."""
     passed[element] = None
     if len(passed) > PASSED_MAX:
         passed.pop(next(iter(passed)), None)
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what was wrong, in one line."""
+    """Return the text of an error in one line."""
     text = error.message if isinstance(error, QsctlError) else getattr(error, "msg", "") or str(error)
     return " ".join(str(text).split())

@@ -1,7 +1,7 @@
-"""The service's end of the administration topics, and of monitoring and logging [QS 5.3, 6.2 and 3.5].
+"""The service's endpoints of administration, monitoring and logging [QS 5.3, 6.2 and 3.5].
 
-Decides: which requests reach the engine, and when a reply leaves. A request that cannot be read is answered here; one
-whose target pattern means other services is left alone before its body is parsed.
+Decides: which requests reach the engine, and when a reply is sent. A request that cannot be parsed is answered here;
+one whose target pattern matches only other services is ignored before its body is parsed.
 """
 
 # The wire types' annotations are the binding's, not a type checker's.
@@ -54,29 +54,31 @@ from qsctl.transport.dds.wire.wire_types import (
 )
 
 WAITING_MAX: Final = 256
-"""Requests of one process that wait for their turn. [QS Table 3.4] has a reader that holds 32 of all of them."""
+"""Maximum number of waiting requests of one process. In [QS Table 3.4] a reader holds 32 of all processes."""
 
 READER_REQUESTS_MAX: Final = 1024
-"""Requests of all processes that wait to be put in line. Where a reader is full, the thread waits that hands samples to
-all readers of the domain."""
+"""Number of requests in the reader before they are moved to the processes' lines.
+
+A full reader would block the library's thread that delivers samples to all readers of the domain.
+"""
 
 SENDERS_MAX: Final = 10_000
-"""Writers of requests that are remembered."""
+"""Number of remembered writers of requests."""
 
 SHOWN_RESOURCE_CHARACTERS: Final = 100
-"""Of the resource identifier of a command that is denied, in the log."""
+"""Length to which the log shortens the resource identifier of a denied command."""
 
 COMMANDS_AT_ONCE: Final = 4
-"""Commands of a turn where no samples move: the first sample that comes waits for no more of them."""
+"""Maximum number of commands per turn while no samples are moving: the first sample waits for no more of them."""
 
 
 class _Waiting(NamedTuple):
-    """A request that waits for its turn."""
+    """A waiting request."""
 
     data: bytes
     peer: str
     arrival: int
-    """Its number among all that came."""
+    """Its arrival number among all requests."""
 
 
 _NO_IDENTITY: Final = WireIdentity(WireGuid(NIL_OCTETS))
@@ -86,9 +88,9 @@ class AdminEndpoints:
     """The request reader and the reply writer of one service.
 
     Args:
-        participant: that of the administration.
-        application_name: what commands call the service.
-        snippets: reads the bodies of CREATE commands.
+        participant: for administration.
+        application_name: the name that target patterns are matched against.
+        snippets: parses the bodies of CREATE commands.
         verifier: checks the commands' signatures; None: they need none.
     """
 
@@ -105,9 +107,9 @@ class AdminEndpoints:
         self._snippets = snippets
         self._verifier = verifier
         self._identity = NIL_IDENTITY
-        """That of the request being read, for the answer to it."""
+        """The identity of the request being parsed, for its answer."""
         self._peer = UNKNOWN_PEER
-        """The sender of the request being read."""
+        """The sender of the request being parsed."""
         traits = {"role": "administration", "service": QUEUING_SERVICE, "name": application_name}
         replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
         self._writers = BothRepresentations(
@@ -124,11 +126,11 @@ class AdminEndpoints:
         self._condition: ReadCondition | None = participant.waiter.watch(reader, self)
         self._senders: dict[int, bytes] = {}
         self._lines: dict[bytes, deque[_Waiting]] = {}
-        """The requests of each process, which take turns."""
+        """The waiting requests of each process; the processes take turns."""
         self._arrival_count = 0
         self._order = ArrivalOrder()
         self._overflowing: set[bytes] = set()
-        """Processes whose line was full and is not yet half empty: what they send more is dropped."""
+        """Processes whose line was full and is not half empty yet; their further requests are dropped."""
         self._clients = AdministrationClients(
             reader, lambda: [each.writer.writer for each in self._writers.writers() if each.writer.writer is not None]
         )
@@ -136,11 +138,11 @@ class AdminEndpoints:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether requests wait in line."""
+        """Return whether requests are waiting."""
         return bool(self._lines)
 
     def receive(self, ready: Collection[object]) -> None:
-        """Put what has come into the lines of its senders. Who has too much there is answered so once."""
+        """Move received requests to the lines of their senders; answer the first surplus request of each."""
         if self not in ready:
             return
         for data, info in self._requests.take_with_info(READER_REQUESTS_MAX):
@@ -156,11 +158,11 @@ class AdminEndpoints:
 
     @property
     def most_waiting_count(self) -> int:
-        """The requests in the longest line."""
+        """Return the number of requests in the longest line."""
         return max(map(len, self._lines.values()), default=0)
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
-        """Return commands that have come for this service, the processes in turns: a turn's share, or one."""
+        """Return the next commands for this service, from the processes in turn: a turn's share, or at most one."""
         commands: list[CommandRequest] = []
         while self._lines and len(commands) < (1 if one else COMMANDS_AT_ONCE):
             process, line = next(iter(self._lines.items()))
@@ -178,7 +180,7 @@ class AdminEndpoints:
         return commands
 
     def _may_begin(self, request: CommandRequest, arrival: int) -> bool:
-        """Return whether a command is carried out; it is answered here, if it is not."""
+        """Return whether a command may be carried out; if not, answer it."""
         first = min((line[0].arrival for line in self._lines.values()), default=self._arrival_count)
         self._order.forget_before(min(first, arrival))
         refusal = self._order.begin(request, arrival)
@@ -187,7 +189,7 @@ class AdminEndpoints:
         return not refusal
 
     def _sender_of(self, handle: int) -> bytes:
-        """Return the key of a request's writer; empty: it has left already, and is like all others that have."""
+        """Return the key of a request's writer; empty: it has left already, like all others that share this line."""
         key = self._senders.get(handle)
         if key is None:
             key = writer_key(self._requests.reference, handle) or b""
@@ -197,14 +199,14 @@ class AdminEndpoints:
         return key
 
     def _commands_of(self, waiting: _Waiting) -> list[CommandRequest | None]:
-        """Return the command of a request; none where it cannot be read."""
+        """Return the command of a request, as a list that is empty if it cannot be parsed."""
         self._peer = waiting.peer
         return self.participant.boundary.each(
             COMMAND_REQUEST_TOPIC, (waiting.data,), self._read, lambda _: waiting.peer, self._refuse
         )
 
     def _refuse_surplus(self, process: bytes, data: bytes, peer: str) -> None:
-        """Refuse a request of a process that has as many in line as it may: the first is answered, all are counted."""
+        """Refuse a request of a process with a full line: the first one is answered, all are counted."""
         text = f"{WAITING_MAX} commands of this process wait already; send the next one when one of them is answered"
         self.participant.boundary.refuse(COMMAND_REQUEST_TOPIC, peer, text)
         if process not in self._overflowing:
@@ -214,7 +216,7 @@ class AdminEndpoints:
                     self._answer_error(command.request, text)
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int]) -> None:
-        """Answer a command, with this turn's flush; with an error, where the answer itself cannot be sent."""
+        """Answer a command in this turn's flush, or send an error if the answer itself cannot be serialized."""
         self._order.end(message)
         self._replies += self.participant.boundary.each(
             COMMAND_REPLY_TOPIC,
@@ -225,7 +227,7 @@ class AdminEndpoints:
         )
 
     def flush(self) -> bool:
-        """Send the turn's replies. False: some wait for room, or for a reader."""
+        """Send the turn's replies; return False if some wait for room, or for a reader."""
         writers = self._writers
         writers.open_second()
         if self._replies:
@@ -241,7 +243,7 @@ class AdminEndpoints:
         return writers.second.flush() and done if writers.second is not None else done
 
     def close(self) -> None:
-        """Delete the endpoints; the participant is the owner's."""
+        """Delete the endpoints; the owner deletes the participant."""
         if self._condition is not None:
             self.participant.waiter.unwatch(self._condition)
             self._condition = None
@@ -249,7 +251,7 @@ class AdminEndpoints:
         self._writers.close()
 
     def _read(self, data: bytes) -> CommandRequest | None:
-        """Return the command of a request; None where there is none for the engine: it is for others, or answered here.
+        """Return the command of a request; None: it is for other services, or was answered here.
 
         Raises:
             Malformed: the octets are not a request.
@@ -274,9 +276,9 @@ class AdminEndpoints:
         return CommandRequest(self._identity, request.service_name, command)
 
     def _refuse(self, _data: bytes, reason: str) -> None:
-        """Answer a request that raised what no reader of it declares; one without an identity has no sender to answer.
+        """Answer a request whose parser raised an undeclared error; one without an identity cannot be answered.
 
-        A request that is not for this service raises nothing after it is read, and is not answered.
+        A request for another service raises no error after it is decoded, and is not answered.
         """
         if self._identity != NIL_IDENTITY:
             self._answer_error(self._identity, f"the request cannot be read: {reason}")
@@ -286,7 +288,7 @@ class AdminEndpoints:
 
 
 class MonitoringEndpoint:
-    """The writer of the queues' status; a late reader gets each queue's last one [QS Table 3.5]."""
+    """The writer of the queues' status; a late reader receives each queue's last one [QS Table 3.5]."""
 
     def __init__(self, participant: Participant) -> None:
         assert participant.entity is not None
@@ -299,10 +301,10 @@ class MonitoringEndpoint:
             kind,
         )
         self._latest: dict[str, bytes] = {}
-        """Each queue's status, for readers that match a writer opened later."""
+        """Each queue's latest status, for readers that match a writer opened later."""
 
     def publish(self, publication: StatusPublication) -> bool:
-        """Write a status. False: the cache is full; the next period brings a newer one."""
+        """Write a status; return False if the cache is full, in which case the next period writes a newer one."""
         octets = octets_of(wire_status(publication.status))
         self._latest[publication.status.queue_name] = octets
         if (second := self._writers.second) is not None:
@@ -310,7 +312,7 @@ class MonitoringEndpoint:
         return self._writers.first.write(octets)
 
     def flush(self) -> None:
-        """Send what was published."""
+        """Send the published statuses."""
         writers = self._writers
         if writers.open_second() and writers.second is not None:
             for octets in self._latest.values():
@@ -334,11 +336,11 @@ class LoggerEndpoint:
     def write(
         self, service_name: str, process_id: int, level: int, timestamp_ns: int, event: str, fields_json: str
     ) -> None:
-        """Write one line."""
+        """Write one line of the log."""
         self._writer.put(octets_of(WireLogMessage(service_name, process_id, level, timestamp_ns, event, fields_json)))
 
     def flush(self) -> bool:
-        """Send what was written."""
+        """Send the written lines; return False if some wait for room."""
         return self._writer.flush()
 
     def close(self) -> None:

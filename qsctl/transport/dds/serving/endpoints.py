@@ -1,7 +1,7 @@
 """The endpoints that the service opens for a topic and for a queue [QS 2.6 to 2.8, 2.10.2 and 2.13].
 
 Decides: which readers and writers exist, and when a consumer counts as attached. A topic has one reader, however many
-queues it feeds; a queue has a writer that announces it, a channel to each consumer, and a reader of their answers.
+queues it has; a queue has a writer that announces it, a channel to each consumer, and a reader of their answers.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from qsctl.transport.dds.wire.wire_types import (
 )
 
 SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
+"""Maximum size of a sample; a larger one is rejected. The transport could carry much more."""
 
 FRAMES_AT_ONCE: Final = 4
 
 UNCLAIMED_ANSWERS_MAX: Final = 100_000
-"""Answers kept for producers whose reader is not discovered yet."""
+"""Maximum number of answers kept for producers whose reader is not discovered yet."""
 
 AVAILABILITIES_MAX: Final = 10_000
-"""Consumers whose last word on their availability is kept."""
+"""Number of consumers whose latest availability is kept."""
 
 _Said = TypeVar("_Said")
 
@@ -64,7 +64,7 @@ _RESPONSES: Final = {int(response): response for response in AckResponse}
 
 
 Unsent: TypeAlias = "dict[TopicEndpoints | QueueEndpoints, None]"
-"""The endpoints that have something to flush."""
+"""The endpoints that have data to flush."""
 
 
 class TopicEndpoints:
@@ -84,7 +84,7 @@ class TopicEndpoints:
         self._name = name
         self.topic_name = topic_name
         self.queues: dict[str, str] = {}
-        """`<topic>@<subscriber>` by the full name of each queue that the topic feeds."""
+        """`<topic>@<subscriber>` by the full name of each queue of the topic."""
         assert participant.entity is not None
         traits = {"role": "service", "service": QUEUING_SERVICE, "name": service_name}
         topic = participant.topic(topic_name, WireFrame)
@@ -94,22 +94,22 @@ class TopicEndpoints:
             participant, DataReader(participant.entity, topic, qos=qos), self._read, owner=self
         )
         self.replicas: dict[str, Guid] = {}
-        """The mark of this service's replica of each replicated queue, by `<topic>@<subscriber>`."""
+        """The identifier of this service's replica of each replicated queue, by `<topic>@<subscriber>`."""
         self._channels: dict[Guid, AnswerChannel] = {}
         self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
         self._busy: dict[Guid, AnswerChannel] = {}
         self.plain: PlainTopic | None = None
-        """The producers without qsctl."""
+        """The producers without qsctl; None: not created yet."""
 
     @property
     def concerned(self) -> set[str]:
-        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        """Return the names of the DDS topics whose endpoints of peers may concern this topic."""
         plain = () if self.plain is None else self.plain.concerned
         return {self.topic_name, producer_acknowledgment_topic(self.topic_name), *plain}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Note a producer that waits for answers on its own partition."""
+        """Open a channel to a producer's reader of answers in its own partition."""
         guid = endpoint.guid
         if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._channels:
             return
@@ -122,7 +122,7 @@ class TopicEndpoints:
         self._unsent[self] = None
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Note that the producer's reader is gone, and with it who would read the answers."""
+        """Close the channel to a producer whose reader of answers is gone."""
         channel = self._channels.get(endpoint.guid)
         if channel is not None and channel.handle == endpoint.handle:
             del self._channels[endpoint.guid]
@@ -133,18 +133,18 @@ class TopicEndpoints:
         return frames.parse_frame(data, self._name, self.topic_name)
 
     def poll(self, inbox: list[Inbound]) -> None:
-        """Move what is there into the inbox, a turn's share of it."""
+        """Move up to a turn's share of samples into the inbox."""
         self.read(inbox)
         if self.plain is not None:
             self.plain.poll(inbox)
 
     @property
     def waits(self) -> bool:
-        """Return whether it is to be polled with each turn, also where nothing has come."""
+        """Return whether it must be polled in each turn, even without new data."""
         return self.plain is not None and self.plain.waits
 
     def read(self, inbox: list[Inbound]) -> bool:
-        """Move a turn's share of what producers with qsctl wrote into the inbox. False: nothing of it is left."""
+        """Move up to a turn's share of qsctl's producers' samples into the inbox; return False if none is left."""
         return read_share(self._take, self._put, inbox)
 
     def _take(self) -> list[list[Write]] | None:
@@ -158,7 +158,7 @@ class TopicEndpoints:
                 self._unsent[self] = None
 
     def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
-        """Answer a producer for one of the queues."""
+        """Send a producer the answers of one of the queues."""
         label = self.queues.get(queue)
         self._unsent[self] = None
         if label is None or (self.plain is not None and self.plain.answer(label, guid, answers)):
@@ -172,24 +172,24 @@ class TopicEndpoints:
             self._unclaimed_count += len(answers)
 
     def end(self, queue: str) -> None:
-        """Report to the producers that one of the queues was deleted [QS 5.4.2]."""
+        """Notify the producers that one of the queues was deleted [QS 5.4.2]."""
         label = self.queues.get(queue)
         if label is not None:
             for channel in self._channels.values():
                 channel.end(label)
 
     def flush(self) -> bool:
-        """Send what was answered in this turn. False: some waits for room."""
+        """Send this turn's answers; return False if some wait for room."""
         if self._busy:
             self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
         return (self.plain is None or self.plain.flush()) and not self._busy
 
     def writer_vanished(self, guid: Guid) -> None:
-        """Forget what was kept for a producer that is gone."""
+        """Drop the answers kept for a producer that is gone."""
         self._unclaimed_count -= sum(len(answers) for _, answers in self._unclaimed.pop(guid, ()))
 
     def close(self) -> None:
-        """Delete everything."""
+        """Delete all entities."""
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
@@ -231,16 +231,16 @@ class QueueEndpoints:
             "answers_end": "1",
         }
         self.replica = replica_mark(service) if settings.replication.enabled else NIL_GUID
-        """Identifier of this service's replica that producers use; nil: the queue is not replicated."""
+        """Identifier of this service's replica for producers; nil: the queue is not replicated."""
         if self.replica != NIL_GUID:
             self._traits["replica"] = self.replica.hex()
         self._joining: list[SampleChannel] = []
         self._channels: dict[Guid, SampleChannel] = {}
         self._busy: dict[Guid, SampleChannel] = {}
         self._early_questions: dict[Guid, Acknowledgment] = {}
-        """Requests of consumers that were not seen to join yet."""
+        """Questions of consumers that have not joined yet."""
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
-        """Latest availability of each consumer, received before it was seen to join, or before it was out of sight."""
+        """Latest availability of each consumer, for consumers that have not joined yet or that reappear."""
         self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra, self)
         """The consumers without qsctl."""
         self._availability: SerializedReader[ConsumerAvailability] | None = None
@@ -263,11 +263,11 @@ class QueueEndpoints:
 
     @property
     def concerned(self) -> set[str]:
-        """The names of the topics of DDS on which an endpoint of a peer may concern this one."""
+        """Return the names of the DDS topics whose endpoints of peers may concern this queue."""
         return {self.topic_name, *self.plain.concerned}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
-        """Note a reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
+        """Process a reader of the queue's topic: a consumer if it names the subscriber, otherwise an observer."""
         guid = endpoint.guid
         if (
             guid == NIL_GUID
@@ -285,7 +285,7 @@ class QueueEndpoints:
         self._joining.append(channel)
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
-        """Note that a consumer left, or that its lease is over."""
+        """Remove a consumer that left, or whose lease has expired."""
         for at, channel in enumerate(self._joining):
             if channel.handle == endpoint.handle:
                 del self._joining[at]
@@ -297,15 +297,15 @@ class QueueEndpoints:
             joined.close()
 
     def _leave(self, channel: SampleChannel, inbox: list[Inbound]) -> None:
-        """Report that a consumer vanished, and what never left for it."""
+        """Report that a consumer vanished, with the positions of samples that were never written."""
         del self._channels[channel.guid]
         self._busy.pop(channel.guid, None)
         inbox.append(ConsumerLeft(self.name, channel.guid, unsent=channel.take_back()))
 
     def _let_go(self, inbox: list[Inbound]) -> None:
-        """Let consumers go whose reader was found to be gone by what was sent to it, before discovery is read.
+        """Remove consumers whose reader was found to be gone while sending, before discovery reports it.
 
-        A channel is kept until discovery names the reader, as gone or as there again.
+        Their channels are kept until discovery reports the reader, as gone or as appeared again.
         """
         lost = [channel for channel in self._busy.values() if channel.is_lost]
         if lost:
@@ -316,7 +316,7 @@ class QueueEndpoints:
                 self._joining.append(channel)
 
     def announce_again(self) -> None:
-        """Show clients a new announcement: producers send again what was not answered, as to a restarted service."""
+        """Replace the announcement, so that producers send unanswered samples again, as to a restarted service."""
         former = self._announcement
         self._announcement = FrameWriter(self._participant, self._topic, traits=self._traits)
         former.close()
@@ -328,13 +328,13 @@ class QueueEndpoints:
 
     @property
     def waits(self) -> bool:
-        """Return whether it is to be polled with each turn, also where nothing has come."""
+        """Return whether it must be polled in each turn, even without new data."""
         return bool(self._joining) or self.plain.waits or any(channel.is_lost for channel in self._busy.values())
 
     def poll(self, inbox: list[Inbound]) -> bool:
-        """Move what is there into the inbox, a turn's share: attached consumers, availability, answers.
+        """Move up to a turn's share of messages into the inbox: joined consumers, availability, answers.
 
-        False: no answer is left.
+        Return False if no answer is left.
         """
         if self._busy:
             self._let_go(inbox)
@@ -374,7 +374,7 @@ class QueueEndpoints:
             inbox.append(ConsumerLeft(self.name, guid, hands_back=True))
 
     def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
-        """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
+        """Put samples into their consumer's channel; without one the consumer is leaving, and they are redelivered."""
         channel = self._channels.get(guid)
         self._unsent[self] = None
         if channel is not None:
@@ -384,13 +384,13 @@ class QueueEndpoints:
             self.plain.deliver(guid, deliveries)
 
     def flush(self) -> bool:
-        """Send what was delivered in this turn. False: some waits for room."""
+        """Send this turn's samples; return False if some wait for room."""
         if self._busy:
             self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
         return self.plain.flush() and not self._busy
 
     def close(self) -> None:
-        """Delete everything; consumers see the queue go."""
+        """Delete all entities; the consumers see the queue vanish."""
         for channel in (*self._channels.values(), *self._joining):
             channel.close()
         self._channels.clear()
@@ -435,7 +435,7 @@ class QueueEndpoints:
                 inbox.append(each)
 
     def _keep(self, kept: dict[Guid, _Said], guid: Guid, said: _Said) -> None:
-        """Keep a consumer's latest availability; above the bound the oldest entry is dropped."""
+        """Keep a consumer's latest message; above the bound the oldest entry is dropped."""
         kept.pop(guid, None)
         kept[guid] = said
         if len(kept) > AVAILABILITIES_MAX:
@@ -443,7 +443,7 @@ class QueueEndpoints:
 
 
 def replica_mark(service: str) -> Guid:
-    """Return what the replicas of a service sign their answers with, by its application name."""
+    """Return the identifier, derived from a service's application name, that its replicas put into their answers."""
     return Guid(hashlib.sha256(service.encode()).digest()[:16])
 
 

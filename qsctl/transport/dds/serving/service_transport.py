@@ -1,6 +1,6 @@
-"""The whole of a service on DDS: its domain participants, administration, monitoring and logging as one transport.
+"""The DDS transport of a whole service: its domain participants, administration, monitoring and logging.
 
-Decides: which participants there are and what a turn of the driver does with them. Administration, monitoring and each
+Decides: which participants exist, and the work of the transport in a driver's turn. Administration, monitoring and each
 `<domain_participant>` have a participant of their own [QS 3.3.3, 3.3.4.2 and 3.3.6]; all share a waitset.
 """
 
@@ -57,7 +57,7 @@ HURRY_NS: Nanoseconds = MILLISECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class DomainPlace:
-    """A DDS domain and how this service takes part in it."""
+    """A DDS domain, with the settings of this service in it."""
 
     domain_id: int
     settings: DomainSettings = DomainSettings()
@@ -67,7 +67,7 @@ class DomainPlace:
 class ServicePlaces:
     """The domains of a service. None: administration, monitoring or the distributed logger is off.
 
-    `delivers` False: the queues are in other processes, and only their domains' numbers are wanted here.
+    `delivers` False: other processes host the queues, and only the numbers of their domains are used here.
     """
 
     participants: Mapping[str, DomainPlace] = field(default_factory=dict)
@@ -75,50 +75,50 @@ class ServicePlaces:
     monitoring: DomainPlace | None = None
     logger: DomainPlace | None = None
     configuration: DomainPlace | None = None
-    """The domain in which a cluster's members agree on their configuration [QS 7.2]; None: they do not."""
+    """The domain in which a cluster's members agree on their configuration [QS 7.2]; None: it is not replicated."""
     key_file: Path | None = None
-    """The keys that administration commands must be signed with; None: they need no signature."""
+    """The keys with which administration commands must be signed; None: they need no signature."""
     delivers: bool = True
     run: str = ""
     """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
 
 
 class CommandSource(Protocol):
-    """A source of commands and the way back for replies: administration over DDS, or another process."""
+    """A source of commands that accepts the replies: administration over DDS, or another process."""
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
-        """Return the commands that have come, a turn's share of them; or one, for others wait."""
+        """Return up to a turn's share of the received commands; with `one` at most one, as other work waits."""
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether commands have come and are not given yet."""
+        """Return whether received commands wait to be polled."""
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
-        """Answer a command, with this turn's flush."""
+        """Send a reply in this turn's flush."""
 
     def receive(self, ready: Collection[object], /) -> None:
-        """Put what has come in line, to be polled; `ready` is what `Waiter.ready` gave."""
+        """Queue the received commands for `poll`; `ready` is the result of `Waiter.ready`."""
 
     def flush(self) -> bool:
-        """Send the turn's replies. False: some wait for room."""
+        """Send the turn's replies; return False if some wait for room."""
 
     def close(self) -> None:
-        """Take no more."""
+        """Stop receiving commands."""
 
 
 class ServiceTransport:
-    """A service's messages in and out. `poll`, `send` and `flush` are a driver's turn; the rest is the Protocol's.
+    """A service's messages in and out. In each turn a driver calls `poll`, `put` and `flush`.
 
     Args:
-        application_name: what commands call the service; the participants' names begin with it.
+        application_name: the name that target patterns are matched against; the participants' names begin with it.
         places: the domains.
-        snippets: reads the bodies of CREATE commands.
-        commands: where commands come from when `places` has no administration.
+        snippets: parses the bodies of CREATE commands.
+        commands: the source of commands if `places` has no administration.
         class_of: the classes of the configuration's types, for producers without qsctl.
-        has_room: whether nothing waits outside a queue, by its full name: then producers without qsctl are read on.
+        has_room: whether no sample waits outside a queue, given by full name, so that plain samples may be read.
 
     Raises:
-        UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
+        UsageError, Refused, Unavailable: a participant cannot be created; nothing remains open.
         NotFound, Refused, InvalidInput: the key file cannot be used.
     """
 
@@ -133,14 +133,14 @@ class ServiceTransport:
     ) -> None:
         self.application_name = application_name
         self.boundary = Boundary()
-        """Checks that every message of a peer passes before it is in the inbox."""
+        """The checks that every message of a peer passes before it enters the inbox."""
         self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
         self._deliveries: dict[str, DomainDelivery] = {}
         self._queues: dict[QueueName, QueueEndpoints] = {}
         self._topics: dict[QueueName, TopicEndpoints] = {}
         self._administration: CommandSource | None = commands
         self.verifier: CommandVerifier | None = None
-        """Checks the commands' signatures; None: they need none."""
+        """The checks of the commands' signatures; None: they need none."""
         if places.administration is not None and places.key_file is not None:
             self.verifier = CommandVerifier(read_keys(places.key_file), secrets.token_bytes(RUN_BYTES))
         self._monitoring: MonitoringEndpoint | None = None
@@ -153,10 +153,10 @@ class ServiceTransport:
         self._look_at_ns: Nanoseconds = 0
         self._participants: list[Participant] = []
         self._incompatible: dict[int, IncompatiblePeers] = {}
-        """By domain: the participants of one domain see the same peers."""
+        """Detection of incompatible peers, one per domain: all participants of a domain discover the same peers."""
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
-        """Condition to wait for in a service that joins no domain."""
+        """Event to wait for in a service that joins no domain."""
         self._all_sent = True
         self.replies_wait = False
         """Whether replies to commands waited for room, or for a reader, at the last flush."""
@@ -204,10 +204,10 @@ class ServiceTransport:
         return participant
 
     def read_keys_again(self) -> tuple[str, ...]:
-        """Accept the keys that the key file holds now, and no others; return their numbers, none without a key file.
+        """Accept exactly the keys that the key file contains now; return their numbers, none without a key file.
 
         Raises:
-            NotFound, Refused, InvalidInput: it cannot be used; the former keys are accepted still.
+            NotFound, Refused, InvalidInput: the file cannot be used; the former keys remain accepted.
         """
         if self.verifier is None or self._key_file is None:
             return ()
@@ -215,7 +215,7 @@ class ServiceTransport:
         return self.verifier.key_numbers
 
     def namesakes(self) -> list[int]:
-        """Return the domains in which another service of this name was found since the last call, each second."""
+        """Return the domains in which another service of this name has appeared; checked at most once a second."""
         now = time.monotonic_ns()
         if now < self._look_at_ns:
             return []
@@ -229,12 +229,12 @@ class ServiceTransport:
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
     ) -> ReplicaLink:
-        """Open the letters between replicas: in the domain of the first domain participant, which all members have.
+        """Open the message link between replicas, in the first domain participant's domain, which all members have.
 
         Args:
             cluster: the name that all members share.
-            started_at_ns: when this process began.
-            replicated: the replicated queues; what the first asks for is added to the letters' quality of service.
+            started_at_ns: the start of this process.
+            replicated: the replicated queues; the configured QoS of the first is added to that of the link.
             silence_ns: see `ReplicaLink`.
 
         Raises:
@@ -247,11 +247,11 @@ class ServiceTransport:
         return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns)
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
-        """Open the letters about the configuration: in a participant of their own in the administration's domain.
+        """Open the message link about the configuration, in a participant of its own in the administration's domain.
 
         Args:
             cluster: the name that all members share.
-            started_at_ns: when this process began.
+            started_at_ns: the start of this process.
             silence_ns: see `ReplicaLink`.
 
         Raises:
@@ -266,7 +266,11 @@ class ServiceTransport:
         return domain.link
 
     def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
-        """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
+        """Open and close endpoints so that exactly these queues have them.
+
+        Args:
+            queues: the shared subscriber's name and the settings of each queue, by its full name.
+        """
         for name, delivery in self._deliveries.items():
             delivery.reconcile({queue: each for queue, each in queues.items() if queue.split("/", 1)[0] == name})
         self._queues = {name: each for delivery in self._deliveries.values() for name, each in delivery.queues.items()}
@@ -274,11 +278,11 @@ class ServiceTransport:
 
     @property
     def failures(self) -> dict[QueueName, str]:
-        """Why a hosted queue has no endpoints, by its full name: it is in no domain."""
+        """Return the reason for which a hosted queue has no endpoints in any domain, by its full name."""
         return {name: text for each in self._deliveries.values() for name, text in each.failures.items()}
 
     def try_endpoints(self, queue: QueueName, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-        """Create the endpoints of a queue on trial, before the queue is created, and delete them.
+        """Try to create the endpoints of a queue before the queue is created; they are deleted at once.
 
         Raises:
             Refused: an endpoint cannot be created; the message names it and the reason.
@@ -289,7 +293,7 @@ class ServiceTransport:
             try_endpoints(participant, subscriber, settings)
 
     def poll(self) -> list[Inbound]:
-        """Return what has come, a turn's share of it; does not wait. Empty: there is nothing."""
+        """Return up to a turn's share of the received messages, without waiting."""
         inbox: list[Inbound] = []
         LIBRARY_LOG.turn()
         self.boundary.turn()
@@ -307,7 +311,7 @@ class ServiceTransport:
         return inbox
 
     def _poll_commands(self, inbox: list[Inbound], ready: Sequence[object]) -> None:
-        """Move commands into the inbox. They take their time, from here to the next turn, from a share of their own."""
+        """Move commands into the inbox. Their processing, until the next turn, uses a time share of its own."""
         source, time_now = self._administration, self.boundary.time
         time_now.commands.end()
         if source is None:
@@ -320,7 +324,7 @@ class ServiceTransport:
             time_now.commands.end()
 
     def usage(self) -> dict[str, int]:
-        """Return how much of its limits the peer takes that takes the most, by the limit."""
+        """Return the highest use of each limit per peer by any single peer, by the name of the limit."""
         administration = self._administration
         discoveries = [each.discovery for each in self._deliveries.values()]
         waiting_count = administration.most_waiting_count if isinstance(administration, AdminEndpoints) else 0
@@ -331,7 +335,7 @@ class ServiceTransport:
         }
 
     def put(self, messages: Sequence[Message]) -> None:
-        """Put messages into frames, in the order of each peer's; they leave with `flush`."""
+        """Pack messages into frames, in order for each peer; `flush` sends them."""
         deliveries = _ByPeer[Delivery]()
         answers = _ByPeer[WriteAcknowledgment]()
         for message in messages:
@@ -358,7 +362,7 @@ class ServiceTransport:
                 topic.answer(name, guid, to_producer)
 
     def _with_failure(self, message: CommandReply) -> CommandReply:
-        """Return the status of a queue that has no endpoints, with the failure as its reason."""
+        """Add the failure to a reply with the status of a queue that has no endpoints."""
         body = message.reply.body
         failure = self.failures.get(body.queue_name) if isinstance(body, SharedReaderQueueStatus) else None
         if failure is None:
@@ -367,7 +371,7 @@ class ServiceTransport:
         return msgspec.structs.replace(message, reply=msgspec.structs.replace(message.reply, text=text))
 
     def flush(self) -> bool:
-        """Send what was put. False: a peer's cache is full; come again soon."""
+        """Send the packed messages; return False if a peer's cache is full, so that it must be called again soon."""
         done = True
         for delivery in self._deliveries.values():
             done = delivery.flush() and done
@@ -383,11 +387,11 @@ class ServiceTransport:
 
     @property
     def is_in_a_hurry(self) -> bool:
-        """Return whether something waits to be sent, or a consumer is being reached."""
+        """Return whether messages wait to be sent, or a consumer is being reached."""
         return not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
-        """Sleep until something may have come, at most so long; less while something waits to be sent."""
+        """Sleep until a message may have arrived or the time is over; shorter while messages wait to be sent."""
         if self.is_in_a_hurry:
             timeout_ns = min(timeout_ns, HURRY_NS)
         elif (waits_ns := self.boundary.time.waits_ns()) is not None:
@@ -398,7 +402,7 @@ class ServiceTransport:
             self._bell.clear()
 
     def wake(self) -> None:
-        """End a `wait` of another thread, or the next one."""
+        """End a `wait` of another thread, or the next one of this thread."""
         waiter = self._waiter  # which another thread may close meanwhile
         if waiter is not None:
             waiter.wake()
@@ -406,17 +410,17 @@ class ServiceTransport:
             self._bell.set()
 
     def accept_no_more(self) -> None:
-        """Take no sample from a producer any more; consumers may still answer."""
+        """Stop accepting samples from producers; consumers may still answer."""
         for delivery in self._deliveries.values():
             delivery.accepts = False
 
     @property
     def is_draining(self) -> bool:
-        """Return whether samples that came before are still to be read, since no more are taken."""
+        """Return whether samples that arrived before `accept_no_more` are still to be read."""
         return any(delivery.is_draining for delivery in self._deliveries.values())
 
     def close(self) -> None:
-        """Leave every domain; what was flushed is still sent."""
+        """Leave every domain; flushed messages are still sent."""
         for endpoint in (self._administration, self._monitoring, self.logger):
             if endpoint is not None:
                 endpoint.close()
@@ -445,7 +449,7 @@ class ServiceTransport:
 
 
 class _ByPeer(Generic[MessageKind]):
-    """Messages of a turn by queue and peer; most follow one to the same peer."""
+    """The messages of a turn by queue and peer; successive messages mostly have the same peer."""
 
     def __init__(self) -> None:
         self.groups: dict[tuple[QueueName, Guid], list[MessageKind]] = {}
@@ -454,13 +458,13 @@ class _ByPeer(Generic[MessageKind]):
         self.latest: list[MessageKind] = []
 
     def turn_to(self, queue: QueueName, guid: Guid) -> None:
-        """Go on with another peer: its messages are the latest ones now."""
+        """Select another peer: its messages become `latest`."""
         self.queue, self.guid = queue, guid
         self.latest = self.groups.setdefault((queue, guid), [])
 
 
 def _dead_letter(delivery: Delivery, reason: DeadLetterReason) -> Delivery:
-    """Return a dead letter as it travels: packed with where it comes from and why."""
+    """Return a dead letter in its wire form, whose payload also contains its origin and reason."""
     assert delivery.payload is not None, "the driver puts payloads back before it sends"
     octets = dead_letter_octets(delivery.dead_letter_from, delivery.dead_letter_identity, reason, delivery.payload)
     return msgspec.structs.replace(delivery, payload=octets)

@@ -1,8 +1,8 @@
-"""The number of messages consumed in a turn: a quantum for each reader, and a bound on the readers of one turn.
+"""The number of messages consumed in a turn: a quantum for each reader, and a bound for the whole turn.
 
-While the service works, its peers process their answers, too; a turn that consumed all of a producer's window made the
-two wait for each other. Each step of a turn reads its messages again, so they must fit into the processor's caches: ten
-busy queues in one turn cost a third more a sample than in turns (tests/benchmarks/test_dds.py,
+While the service works, its peers process its answers; if a turn consumed a producer's whole window, the two would wait
+for each other. Each step of a turn reads its messages again, so they must fit into the processor's caches: ten busy
+queues in one turn cost a third more per sample than in separate turns (tests/benchmarks/test_dds.py,
 `test_ten_persistent_queues_together_take_nine_tenths_of_what_one_takes`).
 """
 
@@ -20,21 +20,21 @@ READER_SHARE: Final = 256
 """Approximate number of messages that a turn consumes from one reader."""
 
 TURN_SHARE: Final = 2 * READER_SHARE
-"""Approximate number of answers, or of samples, after which a turn leaves the other queues to the next turn."""
+"""Approximate number of answers, or of samples, after which a turn defers the other queues to the next turn."""
 
 TAKES_MAX: Final = 64
-"""A turn takes from a reader so often at most, whatever it gets: what cannot be read costs time and gives nothing."""
+"""Maximum number of reads from a reader in a turn: invalid messages cost time and yield nothing."""
 
 
 class MessageSource(Protocol):
     """A source of messages for the engine."""
 
     def poll(self, inbox: list[Inbound], /) -> object:
-        """Move what is there into the inbox, a turn's share of it."""
+        """Move up to a turn's share of messages into the inbox."""
 
 
 def read_all(poll: Callable[[list[Inbound]], bool], inbox: list[Inbound]) -> None:
-    """Move everything that is there into the inbox."""
+    """Move all available messages into the inbox."""
     while poll(inbox):
         pass
 
@@ -42,7 +42,7 @@ def read_all(poll: Callable[[list[Inbound]], bool], inbox: list[Inbound]) -> Non
 def read_share(
     take: Callable[[], Taken | None], put: Callable[[Taken, list[Inbound]], object], inbox: list[Inbound]
 ) -> bool:
-    """Move a turn's share into the inbox. False: `take` gave None, nothing is left."""
+    """Move up to a turn's share into the inbox; return False if `take` returned None, so that nothing is left."""
     enough = len(inbox) + READER_SHARE
     for _ in range(TAKES_MAX):
         taken = take()
@@ -55,7 +55,7 @@ def read_share(
 
 
 class Rotation(Generic[SourceKind]):
-    """A line of sources that have something: a turn polls from its head, and who has more moves to its end."""
+    """A round robin of sources with data: each turn polls from the head of the line and leaves the rest."""
 
     def __init__(self) -> None:
         self._line: dict[SourceKind, None] = {}
@@ -63,9 +63,7 @@ class Rotation(Generic[SourceKind]):
         self._poll_count = 0
 
     def poll(self, ready: Iterable[SourceKind], inbox: list[Inbound]) -> list[SourceKind]:
-        """Append sources that have messages to the line, poll each once until the turn's quantum is used; return the
-        polled ones.
-        """
+        """Add sources with data to the line, poll each once until the turn's bound is reached; return the polled."""
         line, polled_at = self._line, self._polled_at
         for source in sorted(ready, key=lambda each: polled_at.get(each, 0)):
             line.setdefault(source)
@@ -81,6 +79,6 @@ class Rotation(Generic[SourceKind]):
         return polled
 
     def leave(self, source: SourceKind) -> None:
-        """Poll a source no more: it is closed."""
+        """Remove a source that is closed."""
         self._line.pop(source, None)
         self._polled_at.pop(source, None)
