@@ -115,7 +115,7 @@ class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=
 
     A vanished consumer's deliveries have failed: each counts as an attempt, and the samples may be duplicates. A
     consumer that detaches in good order `hands_back` the samples that its program did not receive: they wait again
-    without the redelivered flag. So do the samples at the positions `unsent`, which were not sent before the consumer
+    as if they had not been sent. So do the samples at the positions `unsent`, which were not sent before the consumer
     was found to be gone.
     """
 

@@ -7,8 +7,8 @@ sessions, the embedded service and the simulator all step this class: the simula
 
 The contract, in order. Each pass of a driver's loop looks like this::
 
-    turn.receive(messages)                       # what has come, or () when a deadline is due
-    while turn.step(clock()):                    # the engine receives a part and does what is due
+    turn.receive(messages)                       # received messages, or () when a deadline is due
+    while turn.step(clock()):                    # the engine receives a part and does the due work
         pass
     if not sync_is_in_progress and (group := turn.to_write()) is not None:
         if group.changes_queues:
@@ -26,7 +26,7 @@ The contract, in order. Each pass of a driver's loop looks like this::
         report(released.events)
     wait_until(turn.next_deadline(), or_something_comes, or_the_sync_is_over)
 
-- **Receive.** Messages wait in the order in which they came until `step` hands them to the engine, in parts that end
+- **Receive.** Messages wait in order of arrival until `step` hands them to the engine, in parts that end
   with a command that creates or deletes queues: the samples which an earlier run left in the files of a queue must be
   in it before others are [QS 2.14.2], and a queue that is deleted and created again has new files, which it gets only
   once the former ones are gone. A command that moves samples between queues is a part, and a turn, of its own: where

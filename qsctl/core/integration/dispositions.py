@@ -32,7 +32,7 @@ class Disposition(StrEnum):
     REROUTE = "REROUTE"
     """Put it at the head of the pre-translation queue, with another transaction id."""
     RETRY = "RETRY"
-    """Run the procedures again after an interval, on the message that they were given; see `tps`."""
+    """Run the procedures again after an interval, on the message that they were given; see `_tps`."""
 
 
 class ProcedureContext(StrEnum):
