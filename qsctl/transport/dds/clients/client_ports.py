@@ -332,7 +332,7 @@ class ConsumerPort:
         return self._matches.answering_count()
 
     def detach(self) -> None:
-        """Leave in good order: held samples that the program did not receive wait again as if they had not been sent."""
+        """Leave in good order: samples that the program did not receive wait again as if never sent."""
         self._unsent.append(frames.answers_of(self.guid, self.queue, []))
         self.flush()
 
