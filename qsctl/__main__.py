@@ -29,7 +29,7 @@ class _Interrupts:
         Raises:
             KeyboardInterrupt: a command runs, and the main thread is not in a step that defers interrupts.
         """
-        if not self.is_loaded:  # nothing is held; an exception could be lost in a callback of the import system
+        if not self.is_loaded:  # nothing to release; the import system could swallow an exception
             os.write(2, b"Error: interrupted\n")
             os._exit(_INTERRUPTED)
         from qsctl.endings import leave, waits_for_step

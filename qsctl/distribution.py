@@ -48,7 +48,7 @@ def is_missing(module: str) -> bool:
     """Return whether a module cannot be imported, without importing it."""
     try:
         return module not in sys.modules and find_spec(module) is None
-    except ModuleNotFoundError:  # of the package around it
+    except ModuleNotFoundError:  # the package that contains the module is missing
         return True
 
 

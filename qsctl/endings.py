@@ -178,7 +178,7 @@ def children_without_signals() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     with one_step():
-        resource_tracker.ensure_running()  # it lets the signals through again when it is started
+        resource_tracker.ensure_running()  # its start would unblock the signals again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, set(INTERRUPTS))
         try:
             yield
@@ -246,7 +246,7 @@ def leave(status: int) -> None:
     is_alone = _state.steps.acquire(timeout=_STEP_S)
     with suppress(Exception):
         _kill_children()
-    for number in sorted(_state.held, reverse=True):  # the last one first: a process, then the folder that it writes to
+    for number in sorted(_state.held, reverse=True):  # newest first: a process ends before its folder is removed
         with suppress(Exception):
             _state.held.pop(number)()
     if is_alone:
@@ -261,7 +261,7 @@ def leave_in_order(status: int) -> None:
     """Wait for threads, call the functions registered with `atexit`, and leave with an exit status."""
     import atexit
 
-    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls first at its own end
+    threading._shutdown()  # type: ignore[attr-defined]  # the first step of the interpreter's regular exit
     atexit._run_exitfuncs()
     leave(status)
 

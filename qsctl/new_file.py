@@ -31,7 +31,7 @@ def new_private_file(path: Path, remedy: str = "Choose another name.") -> Iterat
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
-    except BaseException as error:  # half a file looks like a whole one, and is in the way of the next
+    except BaseException as error:  # an incomplete file would look complete, and would block the next attempt
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise UsageError(f"{path} cannot be written: {error.strerror}") from None

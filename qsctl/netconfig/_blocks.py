@@ -103,7 +103,7 @@ def _detail(keyed: TclKeyedList, found: ProblemList, path: str) -> NetDetail:
     post = _stack(keyed, "POSTPROCS")
     for item in keyed.list_of_keyed("CHAIN"):
         translations += [item.value(key) for key in ("XLATE", "XSLT") if item.value(key)]
-        # What comes before the first translation are pre-procedures; all that comes later runs behind the last one.
+        # Procedures before the first translation are pre-procedures; all later ones run after the last translation.
         procedures = (*_stack(item, "PREPROCS"), *_stack(item, "PROCS"))
         if len(translations) <= 1:
             pre = (*pre, *procedures)

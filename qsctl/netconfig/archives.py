@@ -141,7 +141,7 @@ def read_index(
             continue
         source, destination = entry.value("SOURCECONN"), entry.value("DESTCONN")
         if entry.value("TYPE").upper().startswith("R") or not (source or destination):
-            continue  # a reply, or of no thread
+            continue  # a reply, or a message without a thread
         at_s = _number(entry, "TIME", name, number, problems)
         if at_s is not None and at_s > _SECONDS_MAX:
             at_s /= 1000.0  # newer releases count milliseconds
@@ -157,7 +157,7 @@ def _entry(line: str, name: str, number: int, problems: list[Problem]) -> TclKey
     before = len(problems)
 
     def note(trouble: TclTrouble) -> None:
-        if len(problems) == before:  # one problem a line
+        if len(problems) == before:  # report one problem for each line
             found, allowed = shown(trouble.found), trouble.allowed
             problems.append(Problem(Severity.ERROR, name, number, "", trouble.message, found, allowed))
 

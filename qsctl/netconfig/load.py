@@ -209,7 +209,7 @@ def _steps(periods: Sequence[_Period]) -> tuple[tuple[float, float], ...]:
     rotated: list[tuple[float, float]] = []
     at_s = within_s
     for rate, length in steps:
-        # A step over midnight is two.
+        # A step across midnight is split into two.
         if at_s < _DAY_S < at_s + length:
             rotated += [(rate, _DAY_S - at_s), (rate, at_s + length - _DAY_S)]
         else:

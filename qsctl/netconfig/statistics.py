@@ -201,7 +201,7 @@ def _read_lists(text: str, samples: _Samples) -> None:
             samples.add(content.line_of(trouble.at), trouble.message, trouble.found, trouble.allowed)
 
     content = TclText(text, note)
-    waiting = [("", content, list(content.words(0, len(text), len(text))), 0)]  # a file of many dumps has many
+    waiting = [("", content, list(content.words(0, len(text), len(text))), 0)]  # a file of many dumps has many words
     while waiting and not samples.is_full:
         name, within, words, depth = waiting.pop()
         pairs = dict(_pairs(within, words))

@@ -35,7 +35,7 @@ class HeldService(TargetOptions):
     @contextmanager
     def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
         """Yield the administration of the open service, which stays open afterwards."""
-        del any_configuration  # it was opened with what it is configured with
+        del any_configuration  # the service is open with its own configuration
         with self.opener(target or self.target) as administration:
             yield administration
 

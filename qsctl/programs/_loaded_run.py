@@ -77,7 +77,7 @@ class RunTables:
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
         read = [name for name in schema.names if name != REPLICATION.name]
-        # Without a column of a file its rows could not be counted.
+        # At least one column of the file must be read, to count its rows.
         for batch in batches_of(self._folder, info, table, read or ["run_id"]):
             yield viewed(batch.select(schema.names), schema)
 

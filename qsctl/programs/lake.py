@@ -53,7 +53,7 @@ def lake_rows(
     facts = _facts(loaded)
     read = loaded[table]
     names = [name for name in (read.schema.names if columns is None else columns) if name not in facts]
-    batches = read.batches(names)  # refuses a column that is not there
+    batches = read.batches(names)  # raises an error for a missing column
     schema = _lake_schema(read, names, facts)
     return pa.RecordBatchReader.from_batches(schema, _lake_batches(batches, facts, schema))
 

@@ -224,7 +224,7 @@ class Service:
             options += [f"--var={each}" for each in assignments(given)]
             started = started_service(source, options, domain_id, place, wait_s)
             service = cls(started, f"dds:{domain_id}", timeout=timeout)
-            service._held.push(held.pop_all())  # let go of the domain once the service has stopped
+            service._held.push(held.pop_all())  # release the domain after the service has stopped
         return service
 
     @property
@@ -244,7 +244,7 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if os.getpid() != self._process_id:
-            return  # a child of os.fork: what is open is its parent's
+            return  # in a child of os.fork the open resources belong to the parent
         with self._lock, called_by(ProgramCaller(self._notes.append)):
             try:
                 if self._clients is not None:

@@ -85,7 +85,7 @@ def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: flo
     }
     if max(highest.values(), default=0.0) <= _SCALES_APART * min(highest.values(), default=0.0) or len(queues) == 1:
         return _depth_layers(depths, limits, discards, horizon_s, colour, max(highest.values(), default=1.0))
-    # On one scale the small ones would be lines on the ground.
+    # On a common scale the shallow queues would be flat lines.
     return alt.vconcat(
         *(
             _depth_layers(
@@ -221,7 +221,7 @@ def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         points = [{**each, "x": number} for each, number in zip(points, known, strict=True)]
         spans = min(known) > 0 and max(known) > _DECADES_APART * min(known)
         scale = alt.Scale(type="log", nice=False) if spans else alt.Scale(zero=False, nice=False)
-        # Each by itself: numbers that are formatted together are rounded in the unit of the largest one.
+        # Format each tick separately: numbers formatted together are rounded in the unit of the largest.
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", values=_ticks(known, spans) or alt.Undefined)
         base = _chart(points).encode(
             x=alt.X("x:Q", title=_lines(horizontal), scale=scale, axis=axis), color=_queue_colour(points)
@@ -380,7 +380,7 @@ def chart_config(width: int, ink: str) -> dict[str, Any]:
     }
     return {
         "font": "system-ui, sans-serif",
-        "padding": {"left": 5, "top": 5, "right": 14, "bottom": 5},  # a reader's font may be wider than the one here
+        "padding": {"left": 5, "top": 5, "right": 14, "bottom": 5},  # the reader's font may be wider than ours
         "view": {"stroke": None},
         "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
         "axisX": {"labelAngle": 0},
@@ -396,7 +396,7 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
     parts = spec.get("vconcat")
     if parts is None:
         spec |= {"width": width, "height": height, "autosize": {"type": "fit", "contains": "padding"}}
-    else:  # charts one below the other cannot be fitted: room is left for their axes
+    else:  # concatenated charts cannot be fitted: leave room for their axes
         for part in parts:
             part |= {"width": width - _AXIS_WIDTH, "height": max(_LEAST_HEIGHT, height // len(parts) - _AXIS_HEIGHT)}
     svg = vl_convert.vegalite_to_svg(json.dumps(spec))
@@ -413,7 +413,7 @@ def _scalable(svg: str, title: str) -> str:
     height = re.search(r'\bheight="([\d.]+)"', opening[0])
     assert width is not None
     assert height is not None
-    # Clip paths are named alike in every drawing; in one page their names must differ.
+    # Clip paths have the same names in every SVG; in one page their names must differ.
     own = hashlib.blake2b(svg.encode(), digest_size=4).hexdigest()
     svg = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\g<1>c{own}\g<2>", svg)
     opening = re.match(r"<svg[^>]*>", svg)

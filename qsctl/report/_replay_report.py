@@ -42,7 +42,7 @@ def replay_tables(folder: Location, info: RunInfo) -> list[PageTable]:
     try:
         measured = then_and_now(location(difference.recording), folder)
     except QsctlError:
-        measured = []  # the recording is not where it was: the replay's own figures are there all the same
+        measured = []  # the recording was moved; the replay's own figures are still available
     if measured:
         note = "Then is the recording, now the replay, the mean over its replications."
         rows = [

@@ -84,7 +84,7 @@ def _depth_picture(info: RunInfo, alone: RunSummary, by_client: RunSummary, wors
     first = min((row["replication"] for row in alone.tables["depth"]), default=0)
     rows = [row for row in alone.tables["depth"] if row["replication"] == first]
     used = [each for each in by_client.queues if each.client == worst and each.high_water_mark_work_units]
-    # A limit far above what was ever reached would flatten everything else.
+    # A limit far above the largest depth would flatten the curves.
     highest = max((figures.high_water_mark_work_units or 0 for figures in used), default=0)
     limits = [
         {"queue": figures.queue, "work_units": figures.max_depth_work_units}

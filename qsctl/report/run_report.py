@@ -191,7 +191,7 @@ def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[
     slow = [row for row in by_client.tables.get("slow_subscribers", ()) if row["slow_percent_max"] > 0]
     if (
         slow and not is_of_service(info) and not by_queue.worked_queues
-    ):  # a service waits for many consumers: it is not a slow subscriber
+    ):  # a service's samples wait for many consumers, not for one slow subscriber
         most = max(slow, key=lambda row: row["slow_percent_max"])
         sentences.append(
             f"{_clients(len(slow))} could not take {'its' if len(slow) == 1 else 'their'} messages at times; the "

@@ -61,7 +61,7 @@ def _drawn(picture: Picture) -> Any:
     caption = textwrap.wrap(picture.caption, _LINE_CHARACTERS)
     title = alt.TitleParams(picture.title, subtitle=caption, anchor="start", frame="group", subtitleColor=_FAINT)
     chart = picture.chart()
-    if isinstance(chart, alt.VConcatChart):  # it has no size of its own: its parts have
+    if isinstance(chart, alt.VConcatChart):  # only its parts have a size
         parts = [each.properties(width=WIDE, height=picture.height // len(chart.vconcat)) for each in chart.vconcat]
         return alt.vconcat(*parts).properties(title=title)
     return chart.properties(width=WIDE, height=picture.height, title=title)

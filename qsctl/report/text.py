@@ -40,7 +40,7 @@ def _table(table: PageTable, width: int, *, is_unicode: bool) -> Iterator[str]:
     ]
     widest = max(columns, key=lambda at: widths[at] if at not in table.numbers else 0)
     room = width - sum(widths) - 2 * (len(widths) - 1) + widths[widest]
-    if any(" " in row[widest] for row in table.rows):  # a text of several words, which can be folded
+    if any(" " in row[widest] for row in table.rows):  # a text of several words can be wrapped
         widths[widest] = min(widths[widest], max(_LEAST_PROSE, room))
     headings = list(_folded(table.headings, widths, table.numbers, is_heading=True))
     yield from headings

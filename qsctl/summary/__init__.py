@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from qsctl.summary.run_summary import RunSummary
     from qsctl.summary.spark.session import SparkOptions, spark_session
 
-# No frame of ours goes through pandas; pyspark warns about its newest release whenever it is imported beside it.
+# No frame is converted to pandas; pyspark warns of the newest pandas when both are imported.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 

@@ -130,7 +130,7 @@ class FramesOfBatch:
         self._keys = tables.key_columns(asked.by, several=batch.several)
         of_client = {RUN_NUMBER, "client_id"} if batch.several else {"client_id"}
         self._of_client = [key for key in self._keys if key in of_client]
-        # Neither clients nor topics: of a hundred thousand clients the blocks would not fit in this process.
+        # Grouped by neither clients nor topics: the blocks of 100,000 clients would not fit in this process.
         self._of_queue = [key for key in self._keys if key in {RUN_NUMBER, "replication", "queue"}]
 
     def __iter__(self) -> Iterator[tuple[str, DataFrame]]:

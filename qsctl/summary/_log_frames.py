@@ -54,7 +54,7 @@ def read_tables(spark: SparkSession, runs: Sequence[SummarizedRun], table: str) 
         reader = reader.option("basePath", spark_path(runs[0].folder / table))
     frame = reader.schema(shape).parquet(*patterns)
     if table == "counters":
-        frame = frame.fillna(0, [*SINCE_REJECTED])  # which runs of earlier versions have no column for
+        frame = frame.fillna(0, [*SINCE_REJECTED])  # columns that runs of earlier versions lack
     if len(runs) == 1:
         return frame.selectExpr("*", f"0 as {RUN_NUMBER}")
     places = spark.createDataFrame(_places(frame, parts))

@@ -207,7 +207,7 @@ def partitions_of(engine: SummaryEngine, facts: pa.Table) -> DataFrame:
         UsageError: two folders have the same run id, and thus the same partition.
     """
     for label, folder in zip(facts["run_id"].to_pylist(), facts["folder"].to_pylist(), strict=True):
-        if " " in label:  # which `labels_of` makes of ids that are not unique
+        if " " in label:  # `labels_of` makes such labels from ids that are not unique
             raise UsageError(
                 f"{folder} is the run {label.partition(' ')[0]}, which another of these folders is, too",
                 remedy="Name one of them: a run has one partition.",

@@ -155,7 +155,7 @@ def computed(
     """
     if not _is_for_this_process(runs, options, out):
         return _on_spark(_spark_engine(runs, options), runs, skipped, compute, skip_damaged=skip_damaged)
-    # DuckDB compares no checksum of what it reads.
+    # DuckDB does not verify the checksums of pages.
     whole, damaged = without_damaged(runs) if skip_damaged else ([], ())
     if not whole:
         check_logs(runs)

@@ -116,5 +116,5 @@ def _watch(fraction: Fraction, passes: Passes, over: threading.Event) -> None:
     try:
         while not over.wait(POLL_S):
             passes.look(fraction())
-    except (PySparkException, Py4JError, OSError):  # of a session that is remote, or over
+    except (PySparkException, Py4JError, OSError):  # the session is remote, or has ended
         return

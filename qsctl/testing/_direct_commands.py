@@ -43,7 +43,7 @@ class DirectCommands:
         """Return the replies to a command, and forget them."""
         return self._replies.pop(identity)
 
-    # The service's half.
+    # Methods for the service.
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
         """Return and remove the commands that wait for the service: all, or at most one."""

@@ -93,7 +93,7 @@ class RunningService:
         self._commands = DirectCommands()
         log = ServiceLog(NAME, stream=self._log)
         self._daemon = Daemon(configuration, options, log, commands=self._commands, is_whole=True)
-        # No peer is to be held back: a consumer that joins behind a sample is noticed at once, not 50 ms later.
+        # Do not delay discovery: a consumer that joins after a sample was written is matched at once, not 50 ms later.
         self._daemon.transport.boundary.time.busy_ns = 0
         self._wait = self._daemon.transport.wait
         self._daemon.transport.wait = self._let_others_work  # type: ignore[method-assign]
@@ -172,7 +172,7 @@ class RunningService:
             try:
                 self._work()
                 while not self._commands.is_answered(identity):
-                    # What it rests on is being stored.
+                    # The records on which the reply rests are being stored.
                     if not self._wait_for_thread(deadline_s):
                         raise NoAnswer(f"the service of tests did not answer a command in {COMMAND_TIMEOUT_S:g} s")
                     self._work()

@@ -260,7 +260,7 @@ class VirtualService(Service):
         self._running.close()
         self._start()
 
-    # What the queues hold.
+    # Samples in the queues.
 
     def samples(self, queue: str) -> list[SampleInQueue]:
         """Return the samples in a queue, in the queue's order, without consuming them.
@@ -295,7 +295,7 @@ class VirtualService(Service):
         label = f"{data.topic_name}@{subscriber}"
         return [each for each in self.samples(f"{subscriber}/{DEAD_LETTERS}") if each.came_from == label]
 
-    # From test to test.
+    # Isolation of tests.
 
     def reset(self) -> None:
         """Delete every queue; the plug-in calls this after each test.
@@ -314,7 +314,7 @@ class VirtualService(Service):
         left_count = participant_count(self.domain_id) - self._spares.count
         self._spares.close()
         if left_count:
-            self._abandoned.append(self._domain)  # the client is in it as long as this process, or until it closes
+            self._abandoned.append(self._domain)  # the client remains in the domain until it or this process ends
         else:
             self._domain.close()
         self._begin()
@@ -331,7 +331,7 @@ class VirtualService(Service):
 
         It is not possible if the service is busy, has ended, or lacks the shared subscriber that every test has.
         """
-        # Of a connection these commands need `request` alone.
+        # These commands use only `request` of the connection.
         administration = Administration(cast("Connection", self._running))
         try:
             hosted = administration.hosted()

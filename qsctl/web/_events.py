@@ -79,5 +79,5 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": octets, "more_body": True})
             if sending.cancelled_caught:
                 self._context.refused["slow reader"] += 1
-                return False  # without an end of the answer: the server closes the connection
+                return False  # the response has no end, so the server closes the connection
         return True

@@ -189,7 +189,7 @@ class Gate:
         if scope["path"] == "/" and "token" in asked:
             return _equal(asked["token"][0], self._access.token)
         if scope["path"] == "/open":
-            return True  # its ticket is checked where it is redeemed
+            return True  # the handler of the address checks the ticket
         try:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:

@@ -139,14 +139,14 @@ def bind(port: int) -> list[socket.socket]:
     try:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         first.bind(("127.0.0.1", port))
-        first.listen()  # a browser that comes before the server waits
+        first.listen()  # so that a browser that connects before the server runs waits
     except OSError as error:
         first.close()
         raise Refused(
             f"port {port} of 127.0.0.1 cannot be used: {error.strerror}", remedy="Leave --port out for a free one."
         ) from None
     sockets = [first]
-    with suppress(OSError):  # without IPv6, or the port is used there: browsers try 127.0.0.1 too
+    with suppress(OSError):  # without IPv6, or if the port is in use there; browsers also try 127.0.0.1
         second = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
         sockets.append(second)
         second.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -185,7 +185,7 @@ class PageServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin the shutdown; a second interrupt ends the server at once."""
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # they are not raised again behind the end
+        self._captured_signals.clear()  # so that they are not raised again after the end
 
     async def main_loop(self) -> None:
         """Serve until a shutdown is requested, then end the streams."""

@@ -251,7 +251,7 @@ def _side(source: Source, settings: Mapping[str, str], seed: int | None) -> Scen
     if changed.replay is not None:
         from qsctl.sim.replay.settings import changed_service
 
-        # As `replay` does: the run's own service is the changed one.
+        # As in `replay`, the run uses the changed service.
         return dataclasses.replace(
             changed, replay=dataclasses.replace(changed.replay, service=changed_service(changed.replay))
         )

@@ -174,7 +174,7 @@ class Answerer:
             except QsctlError as error:
                 question.refusal = error
                 self.drop_with(question)
-            except Exception:  # costs this question alone
+            except Exception:  # an internal error ends this question alone
                 self.failures += 1
                 sys.stderr.write(f"what-if: {traceback.format_exc()}\n")
                 question.refusal = InvalidInput("the simulation failed: this is a fault of qsctl, see the terminal")
@@ -202,7 +202,7 @@ class Answerer:
                 while len(self._kept) > _KEPT_MAX:
                     self._kept.popitem(last=False)
                 if self._memory.used_bytes > self._memory.most_bytes // 2:
-                    # Loads of settings that were left long ago; those in use are drawn again.
+                    # Discard all arrivals, most of them of abandoned settings; those in use are drawn again.
                     self._memory.windows, self._memory.used_bytes = {}, 0
         with self._wanted:
             if question.ended.is_set():
@@ -277,7 +277,7 @@ def simulate_repetition(
         run.take_events()
         take_tables = getattr(run, "take_tables", None)
         tables = {} if take_tables is None else take_tables()
-        if depth is not None and not len(rows):  # a replay has its messages in tables alone
+        if depth is not None and not len(rows):  # a replay logs its messages in tables only
             depth.add_table(tables.get("messages", ()))
 
     until_ns, slice_ns, shown_at = 0, max(1, scenario.horizon_ns // _FIRST_SLICES), time.monotonic()

@@ -157,7 +157,7 @@ def _of_preset(kind: BrokerKind) -> Source:
 
         with tempfile.TemporaryDirectory() as folder:
             found = read_in(draft_of(kind, {}).scenario_text(), Path(folder))
-        return replace(found, places=None)  # places in a file that is gone
+        return replace(found, places=None)  # the lines refer to a file that no longer exists
 
     return Source(f"preset {kind}", SourceKind.PRESET, read, f"{kind}.xml")
 

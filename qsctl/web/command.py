@@ -123,7 +123,7 @@ def web(
         feeds.append(_engine_feed(engine, listings, max(interval_s, 2.0)))
     asked = what_if.sources()
     if netconfig is not None:
-        read_netconfig(netconfig)  # its faults are reported here, and not to a browser
+        read_netconfig(netconfig)  # so that its faults are reported here, not in a browser
     recorded = None if run is None else _run_source(run)
     library = read_type_file(types)
     sockets = bind(port)
@@ -148,7 +148,7 @@ def _service_feed(desk: ServiceDesk, interval_s: float) -> PolledSource:
     from qsctl.cli.top.live import LiveSource
     from qsctl.web._feed import PolledSource
 
-    # The desk keeps a connection; the source gives it back after each look.
+    # The desk keeps the connection, which the source returns after each poll.
     source = LiveSource(desk.open, desk.options.service, keeps_open=False)
     return PolledSource("service", desk.title, source, interval_s)
 

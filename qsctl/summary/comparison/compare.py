@@ -188,7 +188,7 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _PointGrou
 def _without_chance(scenario: Scenario | None, groups: dict[tuple[str, str], _PointGroup]) -> set[str]:
     """Return the keys of the deterministic points, for which one replication is enough."""
     if scenario is None:
-        # Its replications are compared as any others.
+        # Without a scenario, replications are compared as random ones.
         return set()
     points = {group.point.key: group.point for group in groups.values()}
     try:

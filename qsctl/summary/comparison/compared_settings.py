@@ -59,10 +59,10 @@ def scenario_in(folder: Location) -> Scenario | None:
             for name in (SCENARIO_FILE, SERVICE_FILE):
                 if (folder / name).is_file():
                     (here / name).write_bytes((folder / name).read_bytes())
-            # Neither variables nor the environment: the text is canonical.
+            # The text is canonical, and has neither variables nor references to the environment.
             return read_scenario(here / SCENARIO_FILE, {}, {})
     except (QsctlError, OSError):
-        # Written by hand, or its trace is elsewhere.
+        # The file was edited by hand, or its trace was moved.
         return None
 
 

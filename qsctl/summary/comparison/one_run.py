@@ -229,7 +229,7 @@ def paired_by_samples(
     sides = draws.integers(0, 2, (DRAWS, count)).astype(np.float64)
 
     def of(weights_a: np.ndarray, weights_b: np.ndarray) -> np.ndarray:
-        # In chunks: a histogram a draw is large.
+        # In chunks, since one histogram for each draw is large.
         chunks = [slice(at, at + _CHUNK) for at in range(0, len(weights_a), _CHUNK)]
         return np.concatenate(
             [
@@ -245,7 +245,7 @@ def paired_by_samples(
     none, every = np.zeros((1, count)), np.ones((1, count))
     seen = float((of(none, every) - of(every, none))[0])
     exchanged = of(sides, 1.0 - sides) - of(1.0 - sides, sides)
-    # A comparison of floating-point sums must not depend on their order.
+    # Comparisons of floating-point sums must not depend on the order of summation.
     reached = np.abs(exchanged) >= abs(seen) * (1.0 - 1e-9)
     p_value = 1.0 if not seen else float((1 + np.nan_to_num(reached).sum()) / (DRAWS + 1))
     picked = draws.multinomial(count, np.full(count, 1.0 / count), 999).astype(np.float64)

@@ -34,7 +34,7 @@ def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
         if kind == "sum":
             _require_room(table, keys, name)
     made = table.group_by(list(keys), use_threads=False).aggregate(list(how.items()))
-    # Arrow names a result after its column and function.
+    # Arrow names an aggregate by its column and function.
     return pa.table({**columns(made, keys), **{name: made[f"{name}_{kind}"] for name, kind in how.items()}})
 
 

@@ -62,7 +62,7 @@ def counted(cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications:
         each, **dict.fromkeys(sums, "sum"), wait_max_ns="max", first_discard_ns="min",
     )  # fmt: skip
     limits = dict.fromkeys(("high_water_mark_work_units", "max_depth_work_units", "observed_ns"), "max")
-    # A queue that no message met still has a row; a topic's row has its queue's marks.
+    # A queue without messages still has a row; the row of a topic has the marks of its queue.
     how = "full outer" if shared == each else "left outer"
     met = joined(logged, grouped(marks, shared, **limits, evicted_messages="sum"), shared, how)
     rows = met if "replication" in keys else joined(_grid(met, keys, replications), met, each, "left outer")
@@ -74,7 +74,7 @@ def counted(cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications:
         rows,
         {name: pc.fill_null(rows[name], 0) for name in sums}
         | {"observed_ns": pc.coalesce(rows["observed_ns"], rows["observed_run_ns"])}
-        # No counter has the topic of the messages that G-1 evicted.
+        # Counters do not have the topics of messages that G-1 evicted.
         | {"evicted_messages": evicted if shared == each else pc.multiply(evicted, 0)},
     )
 

@@ -121,7 +121,7 @@ def cells_of_counters(counters: pa.Table) -> pa.Table:
         ):  # fmt: skip
             pairs = zip(row[f"{part}_bucket"], row[f"{part}_count"], strict=True)
             for place, (bucket, messages) in enumerate(pairs):
-                # The sum belongs to all of a row's cells: the first one has it.
+                # The sum is for all cells of a row; the first cell has it.
                 cell = (
                     row[RUN_NUMBER], row["client_id"], row["queue"], row["replication"], part == "done", bucket,
                     messages, total_ns if place == 0 else 0, longest_ns,

@@ -77,7 +77,7 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
     first = starts_of(rows, place)
     lengths = np.diff(np.append(first, rows.num_rows))
     values = np.asarray(rows["value"].to_numpy(), np.float64)
-    # One group by itself, in the order of its replications: the last digits do not depend on what else is in the table.
+    # Each group separately, in the order of its replications: the last digits do not depend on other groups.
     means = _sums(values, first) / lengths
     squares = _sums((values - np.repeat(means, lengths)) ** 2, first)
     deviations = pa.array(np.sqrt(squares / np.maximum(1, lengths - 1)))
@@ -93,7 +93,7 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
         },
     )
     counts = whole(found, "value_count")
-    # One replication leaves no freedom; its deviation is null already.
+    # One replication has no degree of freedom; its deviation is null already.
     quantiles = {number: t_quantile(confidence, number - 1) if number > 1 else 0.0 for number in set(counts.tolist())}
     scale = np.array([quantiles[number] for number in counts.tolist()]) / np.sqrt(counts)
     return with_columns(

@@ -85,7 +85,7 @@ def _log_capital_below(values: np.ndarray, limit: float, bound: float, more: int
     """Return the logarithm of the capital against "the mean is not below the limit"."""
     room = bound - limit
     if room <= 0.0:
-        # Every value is at most the limit: the capital grows without end once one is below it.
+        # Every value is at most the limit, and the capital grows without bound if one is below it.
         return math.inf if (values < limit).any() else -math.inf
     return _log_capital((limit - values) / room, more, (limit - then) / room)
 

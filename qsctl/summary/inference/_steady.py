@@ -67,7 +67,7 @@ def start_up(values: np.ndarray) -> StartUp:
     if groups < 2 * GROUP:
         return StartUp(0, len(values), drifts=False)
     means = values[: groups * GROUP].astype(np.float64).reshape(groups, GROUP).mean(axis=1)
-    # Of each rest: the sum of the squared deviations divided by the square of its length.
+    # For each rest of the run: the sum of squared deviations divided by the square of its length.
     rest = np.arange(groups, 0, -1, dtype=np.float64)
     sums, squares = np.cumsum(means[::-1])[::-1], np.cumsum((means**2)[::-1])[::-1]
     error = np.maximum(0.0, squares - sums**2 / rest) / rest**2
@@ -111,7 +111,7 @@ def relaxation(values: np.ndarray) -> float:
     sums = 2.0 * np.cumsum(correlations) - 1.0
     enough = np.flatnonzero(np.arange(count) >= _LAGS * sums)
     found = max(1.0 / count, float(sums[enough[0] if len(enough) else -1]))
-    # Means of groups vary less than the values where these depend little on each other.
+    # Group means vary less than the values if these depend little on each other.
     return found * group * variance / float(values.var())
 
 

@@ -136,7 +136,7 @@ def difference_of_means(
         return TestedDifference(Interval(difference, math.inf, 1, WELCH), 1.0)
     error = math.hypot(error_a, error_b)
     if error == 0.0:
-        # Each side gave one value throughout: as many signs as the smaller side has observations.
+        # Each side has one constant value: the number of signs is that of the smaller side's observations.
         p_value = 2.0 ** (1 - count) if difference else 1.0
         return TestedDifference(Interval(difference, 0.0, count, SIGNS if difference else WELCH), p_value)
     freedom = error**4 / (error_a**4 / (len(a) - 1) + error_b**4 / (len(b) - 1))
@@ -171,7 +171,7 @@ def runs_without_violation(proportion: float, error: float) -> int:
     if not (0.0 < proportion < 1.0 and 0.0 < error < 1.0):
         raise ValueError(f"no number of runs for a proportion of {proportion} and an error of {error}")
     runs = math.ceil(math.log(error) / math.log1p(-proportion))
-    # The quotient may be a hair above a whole number.
+    # By rounding, the quotient may be slightly above an integer.
     return runs - 1 if runs > 1 and (1.0 - proportion) ** (runs - 1) <= error else runs
 
 

@@ -49,7 +49,7 @@ def _translated(text: str) -> str:
     statement = annotate_types(sqlglot.parse_one(named, read="spark"), dialect="spark")
     for hint in list(statement.find_all(exp.Hint)):
         hint.pop()
-    for node in reversed(list(statement.bfs())):  # what is inside comes first
+    for node in reversed(list(statement.bfs())):  # inner nodes first
         corrected = _corrected(node)
         if corrected is not None:
             corrected.type = node.type

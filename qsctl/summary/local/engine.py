@@ -37,7 +37,7 @@ class LocalEngine:
             "replication": [part.replication for _, part in parts],
         }
         frame = self._session.files([Path(str(part.path)) for _, part in parts], shape, constants)
-        if table == "counters":  # which runs of earlier versions have no column for
+        if table == "counters":  # some of its columns are missing in runs of earlier versions
             frame = frame.selectExpr(
                 f"* except ({', '.join(SINCE_REJECTED)})",
                 *(f"coalesce({name}, 0) as {name}" for name in SINCE_REJECTED),

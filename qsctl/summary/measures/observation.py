@@ -114,7 +114,7 @@ class Observation:
     @property
     def left(self) -> str:
         """The SQL condition that a message's wait ended in the observed part."""
-        # Without a warm-up only one column is read for it.
+        # Without a warm-up, the condition reads only one column.
         return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if self.has_warm_up else "")
 
     def counts(self, instant: str) -> str:

@@ -37,7 +37,7 @@ def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[
     first, last, seconds = (by_run([f"{each}L" for each in values]) for values in (firsts, lasts, spans))
     minute_start = by_run([f"{end - minute}L" for end, minute in zip(lasts, minutes, strict=True)])
     per_cent = by_run([f"{100.0 / minute!r}d" for minute in minutes])
-    # Of a shorter observation the seconds of a whole minute are all that it has.
+    # In an observation shorter than a minute, all its seconds count.
     # Ins and outs of half seconds, summed up. A message that never blocks has no half: it still names its client.
     return moves.sparkSession.sql(
         f"""with counted as (

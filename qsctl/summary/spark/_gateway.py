@@ -86,7 +86,7 @@ class Gateway:
         """End the Java virtual machine, which also ends by itself at the end of this process, when its input closes."""
         self.connection.shutdown()
         if self.is_plain:
-            self.end()  # its own end takes half a second, in which it removes what the caller removes anyway
+            self.end()  # its regular exit takes half a second, to remove files that the caller removes anyway
         try:
             if self.process.stdin is not None:
                 self.process.stdin.close()
@@ -112,7 +112,7 @@ def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> s
         # processor time with both compilers, 11 s with the quick one.
         ours.append("-XX:TieredStopAtLevel=1")
     if brief and not any(settings.get(name) for name in _SETTINGS_OF_JARS):
-        # To verify each class of Spark's own jars takes a second of a short run.
+        # Verification of the classes in Spark's jars takes a second of a short run.
         ours += ["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"]
     return " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
 
@@ -196,7 +196,7 @@ def start_gateway(
             process, end = start_held(lambda: _launch(home, conf, output, environment))
         try:
             port, secret = _connection(process, folder / "connection")
-            # PySpark connects to a Java that it finds running; it starts none.
+            # PySpark connects to a running Java instead of starting one.
             with changed_environment({PORT_NAME: str(port), SECRET_NAME: secret}):
                 connection = connect_to_java()
         except BaseException:
@@ -225,7 +225,7 @@ def _launch(
     options = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     return subprocess.Popen(
         [home / "bin" / "spark-submit", *options, *shlex.split(os.environ.get(_ARGUMENTS, "pyspark-shell"))],
-        stdin=subprocess.PIPE,  # Java ends when it closes
+        stdin=subprocess.PIPE,  # Java ends when its standard input closes
         stdout=output,
         stderr=output,
         start_new_session=True,
@@ -239,7 +239,7 @@ def _connection(process: subprocess.Popen[bytes], place: Path) -> tuple[int, str
     Raises:
         EOFError: Java has ended.
     """
-    while not place.is_file():  # it is written under another name before
+    while not place.is_file():  # it is written under another name and renamed
         if process.poll() is not None:
             raise EOFError
         time.sleep(_POLL_S)
@@ -279,7 +279,7 @@ def last_words(log: Path) -> str:
     spoken = [
         line.strip()
         for line in lines
-        # Where Java ends at once, Spark's script complains of that in terms of its own.
+        # If Java ends at once, Spark's script reports that with messages of its own.
         if line.strip() and not line.startswith(noise) and "spark-class: line " not in line
     ]
     return "; ".join(spoken[-_LAST_LINES:])

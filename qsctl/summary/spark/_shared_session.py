@@ -43,7 +43,7 @@ def session_beside(master: str, sessions: dict[str, SparkSession]) -> SparkSessi
             )
         return connected
     context = active_context()
-    if context is None and os.environ.get(PORT_NAME):  # the Java machine of spark-submit
+    if context is None and os.environ.get(PORT_NAME):  # this process was started by the Java of spark-submit
         from pyspark import SparkContext
 
         context = SparkContext.getOrCreate()

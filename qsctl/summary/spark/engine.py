@@ -31,7 +31,7 @@ class SparkEngine:
         """Return an Arrow table as a frame with one partition, since the rows are few."""
         if rows.num_rows:
             return self._spark.createDataFrame(rows).coalesce(1)
-        # Spark Connect takes no table without rows, though it has a schema.
+        # Spark Connect refuses an Arrow table without rows, although it has a schema.
         unknown = pa.Table.from_pylist([dict.fromkeys(rows.schema.names)], pa.schema([*map(_nullable, rows.schema)]))
         return self._spark.createDataFrame(unknown).limit(0)
 

@@ -37,7 +37,7 @@ class PrivateFolder:
         self._lock = FileLock(self.path / LOCK_NAME)
         try:
             self._lock.acquire(blocking=False)
-        except (OSError, RuntimeError):  # of a file system without locks: without the file no process removes it
+        except (OSError, RuntimeError):  # no locks here: without the file, no other process removes the folder
             (self.path / LOCK_NAME).unlink(missing_ok=True)
 
     def remove(self) -> None:

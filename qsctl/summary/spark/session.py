@@ -111,11 +111,11 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        # The type that every reader of Parquet knows; the other one is Spark's and Impala's own.
+        # The timestamp type that all readers of Parquet support; the default is specific to Spark and Impala.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # No measure divides by zero or casts what does not fit; sums are exact by `observation.exact_sum`.
+        # No measure divides by zero or overflows in a cast; sums are exact by `observation.exact_sum`.
         "spark.sql.ansi.enabled": "false",
-        # Each column object would look for its line in our source.
+        # Otherwise each column object would search for its line in the source.
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
@@ -131,7 +131,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
     }
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     if endpoint:
-        # Spark's client of the store ignores this setting, which the event log's own client obeys.
+        # Spark's client of the object store ignores this setting, unlike the event log's client.
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
         settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
     if computes_here(master):
@@ -210,7 +210,7 @@ def _session(options: SparkOptions, *, brief: bool, runs_python: bool) -> SparkS
             folder.remove()
             _running.leaves_at_once &= not runs_python
             return _running.session
-        check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
+        check_master(settings["spark.master"])  # before the current session ends, so that a misprint does not end it
         stop_spark()
         remove_abandoned()
         given = _given(options, os.environ)
@@ -259,7 +259,7 @@ def stop_spark() -> None:
             with spark_faults():
                 ending.session.stop()
         except (Unavailable, NoAnswer):
-            pass  # Java is gone already: there is nothing left to stop.
+            pass  # Java has ended already.
         finally:
             _forget(ending.gateway)
             ending.folder.remove()
@@ -318,7 +318,7 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
     java = find_java()
     environment: dict[str, str] = {}
     if is_local(master) or is_loopback(master):
-        # Java would look the host name up; a container's often resolves to nothing.
+        # Java would look up the host name, which often cannot be resolved in a container.
         environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in settings:

@@ -62,7 +62,7 @@ def part_place(folder: Location) -> Iterator[PartPlace]:
     points = folder / POINTS_FOLDER
     mark = points / f"{_MARK}{secrets.token_hex(8)}"
     with written(folder):
-        for left in points.iterdir():  # of a driver that was killed, and of its workers: the caller holds the lock
+        for left in points.iterdir():  # files of a killed driver and its workers, since the caller holds the lock
             if left.name.startswith(_MARK) or (left.name.startswith(".") and left.name.endswith(".tmp")):
                 left.unlink(missing_ok=True)
         mark.touch()

@@ -66,13 +66,13 @@ class SparkRunner(Runner):
         """
         from pyspark.sql.functions import udf
 
-        # Java hands out tasks and Python simulates: that compiles quickly is what counts.
+        # Java only schedules tasks, and Python simulates; fast compilation of Java matters most.
         self._spark = spark or spark_session(options, brief=True)
         self.slots = self._slots_now()
         check_executors(self._spark, self.slots)
         is_here = runs_here(self._spark)
         carried = CarriedScenario.here(scenario) if is_here else CarriedScenario.elsewhere(scenario, variants)
-        # One function for all jobs: it travels once. A row is a piece: what a row costs besides is nothing.
+        # One function for all jobs, so that it is sent once. A row is a piece; its own overhead is negligible.
         self._work = udf(_worker(carried), _ANSWER, useArrow=False)
 
     def ended(self, give: Give) -> Iterator[DonePiece]:
@@ -107,7 +107,7 @@ class SparkRunner(Runner):
                         yield ended(piece, answer)
         finally:
             if jobs:
-                with suppress(Exception):  # of a Java that went away: that was reported before
+                with suppress(Exception):  # Java has ended, which was reported before
                     self._spark.interruptTag(tag)
             threads.shutdown(wait=False, cancel_futures=True)
 

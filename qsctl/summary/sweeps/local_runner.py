@@ -170,7 +170,7 @@ class LocalRunner(Runner):
             context = multiprocessing.get_context("spawn")
             if self._arrivals is None:
                 remove_abandoned()
-                with suppress(OSError):  # without a folder each process draws its own
+                with suppress(OSError):  # without a shared folder each process draws its own arrivals
                     self._arrivals = PrivateFolder()
             shared = None if self._arrivals is None else self._arrivals.path
             self._pool = ProcessPoolExecutor(self.slots, context, _begin, (self._scenario, shared))

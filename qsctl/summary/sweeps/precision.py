@@ -145,7 +145,7 @@ def rounds(most: int) -> Iterator[int]:
 def expected(found: Sequence[Reached], replications: int, confidence: float, most: int) -> int:
     """Return the estimated final number of replications, since half widths shrink with its square root."""
     needed = replications
-    # Student's factor of few replications is larger than that of many.
+    # Student's factor is larger with few replications than with many.
     few = (t_quantile(confidence, max(1, replications - 1)) / t_quantile(confidence, MOST)) ** 2
     for each in found:
         if not each.is_enough:

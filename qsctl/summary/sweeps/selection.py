@@ -197,7 +197,7 @@ def _worse_at_most(
             continue
         interval = _tested(a, b, 1.0 - 2.0 * error, paired).interval
         if not interval.half_width or not math.isfinite(interval.half_width):
-            return None  # each side has one value: no width is shown
+            return None  # each side has one constant value, so that the width is unknown
         most = max(most, interval.half_width - _score(criterion, interval.mean))
     return most
 

@@ -192,7 +192,7 @@ def _cost(
     needed = max(
         min(most, runs_needed(target, error)) if target.kind is not TargetKind.MEAN else most for target in targets
     )
-    # The highest depth meets where all want it large, and its runs are those of every depth that they never reached.
+    # If all targets improve with the depth, results at the highest depth hold for all depths that were not reached.
     shown = len(DepthsOfSearch.of(scenario, settings).queues) == len(settings) == 1
     shown = shown and all(effect.direction is Direction.BETTER for effect in effects)
     return cost_of_search(candidates, 1 if fixed else needed, seconds, shown_by_highest=shown and not listed)
@@ -357,7 +357,7 @@ def _descend(search: Candidates, effects: Sequence[Effect]) -> Values | None:
     for place, setting in enumerate(search.settings):
 
         def meets(value: int, place: int = place) -> bool:
-            # Arrivals of its own: what is found of this setting must not rest on those that chose the others.
+            # A block with its own arrivals: the result must not depend on those that determined the other settings.
             return search.meets([*best[:place], value, *best[place + 1 :]], block=place)
 
         found = _boundary(meets, best[place], setting.low)

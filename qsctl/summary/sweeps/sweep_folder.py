@@ -297,7 +297,7 @@ _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 def _write_whole(place: Location, content: bytes) -> None:
     """Write a file under a hidden name and rename it; remove it if it cannot be written completely."""
-    hidden = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"  # a copy of the task may write it, too
+    hidden = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"  # a copy of the task may also write it
     try:
         hidden.write_bytes(content)
         move(hidden, place)
