@@ -71,9 +71,11 @@ of another group, or against a committed entry; a confirmation of what was not s
 epoch are answered with the own one. A replica that cannot replay what is committed falls back alone: a master gives it
 the whole log. An assertion here is about a mistake of our own, never about a frame.
 
-Limits: a frame has at most `progress.ENTRIES_MAX` entries, and a slave at most `UNCONFIRMED_MAX` unconfirmed ones;
-octets are bounded by the transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end a sync may go on
-sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
+Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MAX` octets of payloads; a larger sample
+is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
+of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame
+more. A snapshot is one frame, bounded by the transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end
+a sync may go on sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
 
 Shown by these tests, in tests/core/high_availability where no other folder is named:
 
@@ -93,7 +95,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
-- refusals: test_frames.py; replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
+- limits: test_mastery.py; refusals: test_frames.py;
+- replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
 the loop of its driver in its docstring. A replica is put together from `log`, `ballot` (elections), `epochs`, `groups`,

@@ -1,6 +1,6 @@
 """A master's work: it gives its log to the other replicas and finds out what they hold.
 
-Decides: what is sent to which replica and when, and when a learner is given its vote back.
+Decides: what is sent to which replica, how much of it at once, and when; and when a learner is given its vote back.
 """
 
 from __future__ import annotations
@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qsctl.core.high_availability._log import ReplicatedLog
-from qsctl.core.high_availability._progress import ENTRIES_MAX, UNCONFIRMED_MAX, Peer, Progress
+from qsctl.core.high_availability._progress import (
+    ENTRIES_MAX,
+    UNCONFIRMED_BYTES_MAX,
+    UNCONFIRMED_MAX,
+    Peer,
+    Progress,
+    entries_that_fit,
+)
 from qsctl.core.high_availability._staging import without_payloads
 from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot
 from qsctl.core.high_availability.outgoing import Outgoing
@@ -59,8 +66,8 @@ class Mastery:
         self._master_timeout_ns = master_timeout_ns
         self._sends_payloads = sends_payloads
         self._incarnation = incarnation
-        self._sent: tuple[tuple[object, ...], Entries] | None = None
-        """The last frame, and what it was made of: replicas mostly lack the same."""
+        self._sent: tuple[tuple[object, ...], Entries, int] | None = None
+        """What the last frame was made of, that frame, and its octets of payloads: replicas mostly lack the same."""
         self.progress = Progress(others, quorum, log.last_index, now)
         self.heartbeat_at_ns = now
 
@@ -141,21 +148,27 @@ class Mastery:
         if peer.next_index <= log.base.index:
             return self._send_snapshot(now, peer)
         has_sent = False
-        while peer.next_index <= last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
-            count = min(ENTRIES_MAX, last_index - peer.next_index + 1)
-            self._send(now, peer, count)
+        while (
+            peer.next_index <= last_index
+            and peer.next_index - peer.match_index <= UNCONFIRMED_MAX
+            and peer.unconfirmed_bytes() < UNCONFIRMED_BYTES_MAX
+        ):
+            count, payload_bytes = self._send(now, peer, min(ENTRIES_MAX, last_index - peer.next_index + 1))
             has_sent = True
             if peer.is_probed:
                 break
-            peer.next_index += count
+            peer.note_sent(count, payload_bytes)
         return has_sent
 
-    def _send(self, now: Nanoseconds, peer: Peer, count: int) -> None:
+    def _send(self, now: Nanoseconds, peer: Peer, count_max: int) -> tuple[int, int]:
+        """Send one frame; return how many entries it contains, and the octets of their payloads."""
         log, first_index = self._log, peer.next_index
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
-        made_of = (first_index, count, lacks_payloads, log.commit_index, now, self._incarnation())
+        made_of = (first_index, count_max, lacks_payloads, log.commit_index, now, self._incarnation())
         if self._sent is None or self._sent[0] != made_of:
-            records = log.records_from(first_index, count) if count else ()
+            records = log.records_from(first_index, count_max) if count_max else ()
+            entries = without_payloads(records) if lacks_payloads else tuple(records)
+            count, payload_bytes = entries_that_fit(entries)
             previous_index = max(first_index - 1, log.base.index)
             frame = Entries(
                 self._stream,
@@ -163,14 +176,16 @@ class Mastery:
                 self._epoch,
                 previous_index,
                 log.epoch_at(previous_index),
-                without_payloads(records) if lacks_payloads else tuple(records),
+                entries[:count],
                 log.commit_index,
                 now,
                 lacks_payloads,
                 self._incarnation(),
             )
-            self._sent = made_of, frame
-        self._outgoing.send(peer.name, self._sent[1], rests_on_writes=False)
+            self._sent = made_of, frame, payload_bytes
+        _, frame, payload_bytes = self._sent
+        self._outgoing.send(peer.name, frame, rests_on_writes=False)
+        return len(frame.records), payload_bytes
 
     def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
         if peer.snapshot_sent_at_ns >= 0 and now - peer.snapshot_sent_at_ns < self._master_timeout_ns:

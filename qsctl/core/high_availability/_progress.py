@@ -6,10 +6,13 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability.frames import Entry
+from qsctl.core.records import Enqueued
 from qsctl.instant import Nanoseconds
 
 ENTRIES_MAX: Final = 512
@@ -17,6 +20,25 @@ ENTRIES_MAX: Final = 512
 
 UNCONFIRMED_MAX: Final = 8 * ENTRIES_MAX
 """Entries that are sent ahead of a replica's confirmations."""
+
+FRAME_BYTES_MAX: Final = 1024 * 1024
+"""Octets of payloads in one frame; a larger sample is sent alone. The loop that sends heartbeats encodes frames, and a
+receiver has all of one in memory before it reads the first entry."""
+
+UNCONFIRMED_BYTES_MAX: Final = 8 * FRAME_BYTES_MAX
+"""Octets of payloads from which on nothing more is sent ahead of a replica's confirmations: what waits for one replica
+in memory and in the network is less than this and a frame more."""
+
+
+def entries_that_fit(entries: Sequence[Entry]) -> tuple[int, int]:
+    """Return how many entries one frame contains, at least the first, and the octets of their payloads."""
+    total = 0
+    for count, entry in enumerate(entries):
+        size = len(entry.payload) if type(entry) is Enqueued else 0
+        if count and total + size > FRAME_BYTES_MAX:
+            return count, total
+        total += size
+    return len(entries), total
 
 
 def quorum_of(replica_count: int) -> int:
@@ -28,6 +50,8 @@ class Peer:
     """One other replica, as the master knows it."""
 
     __slots__ = (
+        "_sent",
+        "_unconfirmed_bytes",
         "heard_at_ns",
         "is_learner",
         "is_probed",
@@ -56,6 +80,24 @@ class Peer:
         self.wants_payloads_to = 0
         """Entries up to here go to it with their payloads."""
         self.snapshot_sent_at_ns: Nanoseconds = -1
+        self._sent: deque[tuple[int, int]] = deque()
+        """The last index and the octets of each frame that was sent ahead."""
+        self._unconfirmed_bytes = 0
+
+    def note_sent(self, count: int, payload_bytes: int) -> None:
+        """Note that a frame of entries from `next_index` on was sent ahead of confirmations."""
+        self.next_index += count
+        self._sent.append((self.next_index - 1, payload_bytes))
+        self._unconfirmed_bytes += payload_bytes
+
+    def unconfirmed_bytes(self) -> int:
+        """Return the octets of payloads that were sent ahead, not confirmed, and not to be sent again."""
+        sent = self._sent
+        while sent and sent[0][0] <= self.match_index:
+            self._unconfirmed_bytes -= sent.popleft()[1]
+        while sent and sent[-1][0] >= self.next_index:
+            self._unconfirmed_bytes -= sent.pop()[1]
+        return self._unconfirmed_bytes
 
     def begin_again(self, run: int) -> None:
         """Know nothing of it: it lost its log."""
