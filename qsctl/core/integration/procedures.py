@@ -49,7 +49,7 @@ class ProcedureFailed(Exception):
 
 
 class Procedure(Protocol):
-    """One procedure."""
+    """A procedure that a thread or a route detail runs on messages."""
 
     @property
     def name(self) -> str:

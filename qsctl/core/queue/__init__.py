@@ -1,12 +1,17 @@
-"""One shared reader queue [QS 2]: its samples, its consumers, its time-outs.
+"""One shared reader queue [QS 2]: its samples, its consumers and its deadlines.
 
-A queue holds one object for each sample, and each step of a sample is a few calls. A prototype held *runs* instead:
-samples of one writer with consecutive numbers that arrive in one frame. A run is one object that is enqueued,
-recorded, sent, acknowledged and counted as a range. It is split where a threshold, a consumer's turn, a rejection, a
-lifespan, a limit or a time-out divides it, and never joined; a single sample is a run of one. The table has lifecycles
-a second in the core, as a multiple of this code: processor time, both sides in turn in one process, payloads of 256 B,
-batches of 100, statistics included, the making of the messages not; CPython 3.11. "All" is the queue "everything on" of
-`tests/benchmarks/test_queue_core.py`. Repeated, figures below 2 differ by up to 0.03, those above by a tenth::
+Input: writes, acknowledgments, consumers that join and leave, commands, and the time. Output, into the outbox: records,
+messages and events. Read `shared_reader_queue.py` first, which assembles the parts, then `sample.py` and
+`_delivery.py`.
+
+The queue holds one object for each sample, and each step of a sample is a few calls. A prototype held *runs* instead:
+samples of one writer with consecutive numbers that arrive in one frame. A run is one object that is enqueued, recorded,
+sent, acknowledged and counted as a range. It is split if a threshold, a consumer's turn, a rejection, a lifespan, a
+limit or a time-out divides it, and never joined; a single sample is a run of one. The table shows the prototype's rate
+of completed lifecycles in the core, as a multiple of this code's: processor time, both measured in turn in one process,
+payloads of 256 B, batches of 100, including statistics but not the creation of the messages; CPython 3.11. "All" is the
+queue "everything on" of `tests/benchmarks/test_queue_core.py`. In repeated measurements figures below 2 differ by up to
+0.03, those above by a tenth::
 
     samples in a run                              1 volatile, all    8 volatile, all    50 volatile, all
     one consumer acknowledges ranges                 0.98  0.98        2.6   3.1           7.7   9.7
@@ -18,19 +23,20 @@ batches of 100, statistics included, the making of the messages not; CPython 3.1
     two consumers that reject each tenth             0.95  0.98        0.79  0.88          1.00  1.05
     a threshold of 24, the rest of a batch expires   0.93              2.3                 3.9
 
-The bounds for going on were 3 for runs of 50 and 0.97 for single samples. Both are met, the second by the last of nine
-forms of the prototype: an index by writer and number instead of one by identity gave 0.86 with 100 writers, and a count
-in every message, record and event 0.95. That form keeps the messages of one sample as they are, has the index of today
-for the first identity of each run and a second one for the identities inside of longer runs, and has a method for one
-sample and another for more in each usual step: approximately 2,000 lines of code instead of 1,400. A held sample takes
-333 bytes beyond its payload as a run of one (317 in this code), 66 in a run of 8, 17 in a run of 50. The prototype was
-compared with the plain model of the property tests and with this code after each step, frames of up to 64 samples and
-ranges of any kind acknowledged: 2,000 schedules without a difference. It left out payloads that are on disk only,
-commands that move or insert samples, changes of settings, restarts and replicas; no step in the table has anything of
-these.
+The prototype was to be adopted at a rate of 3 for runs of 50 and 0.97 for single samples. Both are met, the second by
+the last of nine variants: an index by writer and number instead of one by identity had 0.86 with 100 writers, and a
+count in every message, record and event 0.95. The last variant leaves the messages of one sample as they are, has the
+present index for the first identity of each run and a second one for the other identities of longer runs, and has two
+methods, for one sample and for more, in each usual step: approximately 2,000 lines of code instead of 1,400. A held
+sample takes 333 octets beyond its payload as a run of one (317 in this code), 66 in a run of 8, 17 in a run of 50. The
+prototype was compared with the plain model of the property tests and with this code after each step, with frames of up
+to 64 samples and acknowledgments of arbitrary ranges: 2,000 schedules without a difference. It did not implement
+payloads that are on disk only, commands that move or insert samples, changes of settings, restarts and replicas; none
+of these occurs in the table.
 
-So runs pay where one consumer at a time is eligible and its client acknowledges ranges. Where several are eligible,
-the round robin [QS 2.10] makes each sample a run of one, and the core gains nothing: a higher rate with four consumers
-needs another idea, such as a run with a stride. The core's part is a fifth of the time that a sample costs a service
-and its clients, so most of the gain is in what surrounds it: frames, log, sessions and clients that handle ranges.
+So runs are worthwhile if one consumer at a time is eligible and its client acknowledges ranges. If several are
+eligible, the round robin [QS 2.10] makes each sample a run of one, and the core gains nothing: a higher rate with four
+consumers needs another idea, such as a run with a stride. The core accounts for a fifth of the time that a sample costs
+a service and its clients, so most of the gain is outside the core: frames, log, sessions and clients that process
+ranges.
 """
