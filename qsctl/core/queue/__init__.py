@@ -23,7 +23,7 @@ queue "everything on" of `tests/benchmarks/test_queue_core.py`. In repeated meas
     two consumers that reject each tenth             0.95  0.98        0.79  0.88          1.00  1.05
     a threshold of 24, the rest of a batch expires   0.93              2.3                 3.9
 
-The prototype was to be adopted at a rate of 3 for runs of 50 and 0.97 for single samples. Both are met, the second by
+The criteria for further work were 3 for runs of 50 and 0.97 for single samples. Both are met, the second by
 the last of nine variants: an index by writer and number instead of one by identity had 0.86 with 100 writers, and a
 count in every message, record and event 0.95. The last variant leaves the messages of one sample as they are, has the
 present index for the first identity of each run and a second one for the other identities of longer runs, and has two

@@ -101,7 +101,7 @@ class DeadLetterLine:
         self.call(now)
 
     def call_all(self, now: Nanoseconds) -> None:
-        """Let each queue try again, since changed settings may accept samples that were refused as too large."""
+        """Let queues with refused samples try again, and the first of the line, after the settings have changed."""
         for source in self.barred:
             source.go_on_at_once(now)
         self.barred.clear()

@@ -162,7 +162,7 @@ class Hosting:
     def incarnations(self) -> dict[str, Incarnation]:
         """Return the incarnations, by full name, that differ from the default.
 
-        The default is the service's for a subscriber, and the subscriber's for a queue.
+        The default is the service's for a subscriber, and the subscriber's for a queue (nil for a replicated one).
         """
         listed: dict[str, Incarnation] = {}
         for (participant, name), hosted in self.subscribers.items():
