@@ -28,7 +28,7 @@ DOES: Final = ("pass", "drop", "split", "reroute", "send", "over", "error")
 
 @dataclass(frozen=True, slots=True)
 class ProcedureRow:
-    """The row for the procedures whose names match."""
+    """A row of the table: the duration and effect of the procedures whose names match."""
 
     name: str
     takes_ns: Nanoseconds

@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 def lake_rows(
     folder: PathName | Location, table: str = "messages", columns: Columns = None
 ) -> pyarrow.RecordBatchReader:
-    """Return a table's rows in batches, for the libraries that write Delta, Iceberg, or Parquet in Hive's layout.
+    """Return a table's rows in batches, for libraries that write Delta, Iceberg, or Parquet in Hive's layout.
 
-    Before the columns of the table are those of its folder: of a run `run_id`, by which a run is replaced, `scenario`
-    and `run_date`, the day in UTC on which a recording began, null of a simulation; of a sweep `sweep`, the name of the
-    folder. All columns may be null, and each has its description as `comment` (Delta, Spark) and `doc` (Iceberg).
+    The first columns identify the folder. For a run they are `run_id`, by which a run is replaced, `scenario`, and
+    `run_date`, the UTC date on which a recording began, null for a simulation. For a sweep it is `sweep`, the name of
+    the folder. All columns are nullable, and have their description in the metadata `comment` (Delta, Spark) and `doc`
+    (Iceberg).
 
     Args:
-        folder: of a run, a recording or a sweep, by path or URI.
-        table: one of `qsctl.load(folder)`.
-        columns: some of the table's columns, in this order; None: all.
+        folder: path or URI of a run, a recording or a sweep.
+        table: name of a table of `qsctl.load(folder)`.
+        columns: names of the columns to return, in this order; None: all.
 
     Raises:
-        NotFound: it is neither a run folder nor a sweep's, or has no such table.
-        UsageError: there is no such column.
+        NotFound: it is neither a run folder nor a sweep folder, or has no such table.
+        UsageError: a column does not exist.
         Damaged: a file of the folder is missing or was changed.
 
     >>> import qsctl

@@ -148,7 +148,7 @@ def read_figures(folder: Location) -> list[PointResult]:
     """Return the figures of every replication of a run or of a sweep.
 
     Raises:
-        NotFound: the folder is neither.
+        NotFound: the folder is neither a run nor a sweep.
     """
     if (folder / SWEEP_FILE).exists():
         return read_results(folder)

@@ -64,7 +64,7 @@ class BoundSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The upper bound of a measure of one run, with the reason."""
+    """The upper bound of a measure in one run, and the reason for it."""
 
     bound: float
     source: BoundSource

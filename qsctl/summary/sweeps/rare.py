@@ -155,7 +155,7 @@ def draw_enough(draw: Callable[[int, int], list[SplitRun] | None], count: int) -
 
 
 def _error(samples: Sequence[SplitRun], value: float) -> float:
-    """Return the standard error of the quotient; 0 of one sample."""
+    """Return the standard error of the ratio estimate; 0 for one sample."""
     count = len(samples)
     denominator = math.fsum(sample.base for sample in samples)
     if count < 2 or not denominator:

@@ -174,7 +174,7 @@ class _Silent(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """The shape of `sweep.json`."""
+    """The content of `sweep.json`."""
 
     scenario: str
     scenario_digest: str
