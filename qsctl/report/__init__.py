@@ -3,9 +3,9 @@
 In: tables from `summary`, or the JSON output of `qsctl compare` and `qsctl size`. Out: a `Page`, and its file, which
 refers to no external script, font or picture.
 
-- `page.py`: the content of a page on any subject; `html.py` and its template: the HTML file;
+- `page.py`: the content of a page on any subject; `_html.py` and its template: the HTML file;
 - `run_report.py`, `sweep_report.py`, `document_report.py`: the content for each subject;
-- `charts.py`: charts as static SVG; `words.py`: figures as text, the same in every report.
+- `_charts.py`: charts as static SVG; `_words.py`: figures as text, the same in every report.
 
 Invariants: `summary` computes every measure; equal figures yield an identical file; text from a run is escaped.
 

@@ -1,4 +1,4 @@
-"""The content of a report page on any subject; `html.py` renders it."""
+"""The content of a report page on any subject; `_html.py` renders it."""
 
 from __future__ import annotations
 

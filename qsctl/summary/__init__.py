@@ -19,7 +19,7 @@ True
 
 Input: a run folder (`eventlog.schema`): Parquet of messages, counters and events. Output: the tables of
 `measures.tables.SCHEMAS`. Read `measures/tables.py` first, then `measures/observation.py`, the few expressions of SQL
-that all measures use, then any measure; `batch_tables.py` and `job.py` last.
+that all measures use, then any measure; `_batch_tables.py` and `job.py` last.
 
 - `measures/cells.py`: the grouping of messages into cells, from which counters, losses and the histogram of waits
   follow.
@@ -30,17 +30,18 @@ that all measures use, then any measure; `batch_tables.py` and `job.py` last.
 - `measures/connections.py`: totals of each client's connection events.
 - `measures/recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: computations on small tables, on the driver, in Arrow.
-- `engine.py`: the interface of the engines: `spark/engine.py`, or `local/`, DuckDB in this process for local runs.
-- `log_frames.py`: the only reads of logs on Spark; `run_batch.py`: the runs of one plan, and their differing constants.
-- `batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `table_frames.py`: to DataFrames for
-  programs; `output.py`: writing of tables into a folder.
+- `_engine.py`: the interface of the engines: `spark/engine.py`, or `local/`, DuckDB in this process for local runs.
+- `_log_frames.py`: the only reads of logs on Spark; `_run_batch.py`: the runs of one plan, and their differing
+  constants.
+- `_batch_tables.py`: the order of the steps; `job.py`: from runs to a summary; `_table_frames.py`: to DataFrames for
+  programs; `_output.py`: writing of tables into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables`); it reads nothing, writes
 nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the log at most
 once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` checks the
-plans). Each measure is one SQL text, which `local/dialect.py` translates for DuckDB; it uses only functions of both (no
-`inline`, `explode_outer`, `arrays_zip`). Plain statements of DuckDB compute the same figures from the same files, too
-(`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and constants that
+plans). Each measure is one SQL text, which `local/_dialect.py` translates for DuckDB; it uses only functions of both
+(no `inline`, `explode_outer`, `arrays_zip`). Plain statements of DuckDB compute the same figures from the same files,
+too (`tests/summary/test_duckdb.py`). Several runs are one plan: each measure groups by `run_number`, and constants that
 differ between the runs are elements of a literal array (`measures/by_run.py`), so that the figures of a run do not
 depend on the others. No figure depends on the session's settings: sums that could overflow are made in two parts
 (`observation.exact_sum`).
@@ -59,7 +60,8 @@ The plan of each measure, as `EXPLAIN` shows it; every scan reads only the colum
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
 Read `sweep.py`, `size.py` and `compare.py` first in `sweeps` and `comparison`; `inference` has the intervals and tests
-of their figures. `spark/session.py` creates the session; `spark/gateway.py` starts the Java that `spark/java.py` finds.
+of their figures. `spark/session.py` creates the session; `spark/_gateway.py` starts the Java that `spark/java.py`
+finds.
 """
 
 from __future__ import annotations

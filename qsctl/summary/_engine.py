@@ -16,11 +16,11 @@ from qsctl.summary.recorded_run import SummarizedRun
 class SummaryEngine(Protocol):
     """An engine that creates lazily computed frames.
 
-    The frames of DuckDB have the part of the `DataFrame` interface that measures use (`local.session.LocalFrame`).
+    The frames of DuckDB have the part of the `DataFrame` interface that measures use (`local._session.LocalFrame`).
     """
 
     def read(self, runs: Sequence[SummarizedRun], table: str) -> DataFrame:
-        """Return a table of some runs, with `run_number` and `replication` (`log_frames.read_tables`)."""
+        """Return a table of some runs, with `run_number` and `replication` (`_log_frames.read_tables`)."""
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Return an Arrow table as a frame."""

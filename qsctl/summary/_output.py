@@ -201,7 +201,7 @@ def partitions_of(engine: SummaryEngine, facts: pa.Table) -> DataFrame:
 
     Args:
         engine: creates the frame.
-        facts: result of `run_batch.facts_of`.
+        facts: result of `_run_batch.facts_of`.
 
     Raises:
         UsageError: two folders have the same run id, and thus the same partition.

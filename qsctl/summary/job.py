@@ -1,7 +1,7 @@
 """Summaries of run folders: from runs to the rows of a summary, and to tables in a folder.
 
 `summarize` uses a session of the caller; `summarize_runs`, which the commands call, starts one from options. Runs with
-a message log are one plan of Spark, and those without are another: `batch_tables.py` has the order of its steps.
+a message log are one plan of Spark, and those without are another: `_batch_tables.py` has the order of its steps.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: pytest markers, and the calls of the application under test to `qsctl.client`. Out: the samples in the queues.
 Invariants: a test process has one service, in a DDS domain that no other process uses; its time advances by `advance`
-alone. The page `testing` shows how to use it. Read `virtual_service.py` first.
+alone. The page `testing` shows how to use it. Read `_virtual_service.py` first.
 
 - The plug-in `plugin.py` provides the fixture `qsctl_service` and the marker `qsctl_queue`; pytest loads it
   automatically.

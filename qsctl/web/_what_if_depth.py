@@ -1,8 +1,8 @@
 """Depth over time of one repetition, from the messages that its model logs, reduced to the width of a chart.
 
 A message increases the depth of its queue when it enters and decreases it when it leaves, as in `qsctl summarize`
-(`qsctl.summary.moves`). The depth is sampled at `INSTANTS` instants of each bucket; a bucket has the lowest, the
-highest and the mean sample. Memory does not grow with the number of messages.
+(`qsctl.summary.measures.moves`). The depth is sampled at `INSTANTS` instants of each bucket; a bucket has the lowest,
+the highest and the mean sample. Memory does not grow with the number of messages.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Only counters are read, a few rows for each replication, so that Java is not nee
 replications agree, differences are those of the pairs, which removes the common part of the arrivals; else the means
 are compared by Welch's interval. With one replication on each side the messages are read: `one_run.py` compares them
 sample by sample, or by blocks. Many differences are tested together: a winner is named only where it is significant
-after Holm's adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among
-all.
+after Holm's adjustment (`inference/statistics.py`), of the measures of the sentence among themselves, and of all others
+among all.
 """
 
 from __future__ import annotations

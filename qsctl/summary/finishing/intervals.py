@@ -1,6 +1,7 @@
 """Means over replications with confidence intervals, which show the effect of other random numbers.
 
-Each replication is one independent observation after its warm-up; the interval is Student's (`statistics.py`).
+Each replication is one independent observation after its warm-up; the interval is Student's
+(`inference/statistics.py`).
 """
 
 from __future__ import annotations

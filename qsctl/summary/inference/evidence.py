@@ -1,6 +1,6 @@
 """The evidence on a target from a candidate's replications, with its basis and its assumptions.
 
-A target on a mean concerns the mean alone: it is met, not met, or undecided with these runs (`bounded_means.py`). This
+A target on a mean concerns the mean alone: it is met, not met, or undecided with these runs (`_bounded_means.py`). This
 needs an upper bound of a run's value, which is, in this order: the user's bound; a ratio is at most 1; a count of
 messages is at most the arrivals (`sim.sizing.most_arrivals`); else an assumption, which is stated with the answer:
 twice the largest observed value (for times: the longest of any message), and never less than `ASSUMED_LIMITS` times the

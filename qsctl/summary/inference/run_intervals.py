@@ -1,6 +1,6 @@
 """Confidence intervals of a run's times in the queue and times to done, over replications or within a single run.
 
-In: a run folder and its counters. Out: a `RunInterval` for each queue and measure. `steady.py` has the method for a
+In: a run folder and its counters. Out: a `RunInterval` for each queue and measure. `_steady.py` has the method for a
 single run, which excludes its start-up; `statistics.py` has that for several replications.
 """
 

@@ -16,7 +16,7 @@ variance is no evidence: the sign test is used (p = 2^(1 − n)), unless both si
 figures in every replication.
 
 One-sided bounds of means (`size`): by betting, for any distribution below a bound that is known or assumed and stated
-with the answer; `bounded_means.py` has the method and its sources, `evidence.py` the bounds of a run's value.
+with the answer; `_bounded_means.py` has the method and its sources, `evidence.py` the bounds of a run's value.
 
 Proportions of runs (`size`: targets of zero, `P(…)<5%`). If no run of n violated, and a part s or more of all runs did,
 that had the probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 %

@@ -11,7 +11,7 @@ each task simulates one replication. Options: `seed`, `replications`, `set` with
 by semicolons or line ends, or `set.PATH` for one, whose path must be in lower case, since Spark converts the names of
 options.
 
-A stream has the rows of a recording, part by part (`recording_stream.py`). Options: `table`, `columns`, and
+A stream has the rows of a recording, part by part (`_recording_stream.py`). Options: `table`, `columns`, and
 `maxPartsPerTrigger`.
 
 A run folder as a table does not need this format: it is Parquet for Spark, and `read_runs` prunes columns and pushes

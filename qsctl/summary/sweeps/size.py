@@ -9,7 +9,7 @@ every combination of them is tried.
 
 The answer that no value meets a target is given only after the ends and the middle of the range were tried. A candidate
 gets more replications until its targets are decided (`candidates.py`), or until they are used up, and then counts as
-not shown to meet. `statistics.py` has the statements and their error probabilities.
+not shown to meet. `inference/statistics.py` has the statements and their error probabilities.
 """
 
 from __future__ import annotations
