@@ -145,7 +145,7 @@ class ServiceEngine:
                 if not takers:
                     self._refused_count += 1
                     continue
-                # Each queue takes its own copy and answers for itself [QS 2.4 and 2.6].
+                # Each queue receives its own copy and answers by itself [QS 2.4 and 2.6].
                 for each in takers:
                     each.receive(now, message)
             elif type(message) is Acknowledgment:
@@ -209,7 +209,7 @@ class ServiceEngine:
         """Return the number of messages since the start that were ignored as invalid."""
         return self._refused_count + sum(queue.refused_count for queue in self.hosted.by_name.values())
 
-    # What survives a restart.
+    # Records, replay and restart.
 
     def restore(self, now: Nanoseconds, records: Iterable[Record]) -> None:
         """Restore a stored service before the first message: `replay_all`, then `finish_restore`."""
@@ -232,7 +232,7 @@ class ServiceEngine:
             if type(record) in _OF_THE_SERVICE:
                 self._has_stored_configuration |= type(record) is ServiceStarted
                 self.hosted.replay(self._now, record)  # type: ignore[arg-type]
-                name = None  # the queues may be others
+                name = None  # the record may have changed the queues
                 continue
             of_queue: QueueRecord = record  # type: ignore[assignment]
             if of_queue.queue != name:
@@ -305,7 +305,7 @@ class ServiceEngine:
                 queue.lose_producer(self._no_earlier(now), writer_guid)
         return waiting_count
 
-    # What memory and disk take.
+    # Limits of memory and disk.
 
     @property
     def holds_back(self) -> bool:
@@ -414,7 +414,7 @@ class ServiceEngine:
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))
         if queue is not None and not queue.journaled and (move := self.hosted.latest_move) is not None:
-            queue = move.target  # what was moved rests on the record of the other queue
+            queue = move.target  # the move rests on the record of the other queue
         stream = self.hosted.outbox.service_stream if queue is None else queue.stream
         answer = msgspec.structs.replace(reply, queue=stream.name, rests_on=stream.last_index)
         self.hosted.outbox.messages.append(answer)

@@ -194,7 +194,7 @@ class Turn:
         engine = self.engine
         engine.receive_all(now, part if refusal is None else part[:-1])
         if _moves_samples(last):
-            self._parts.appendleft(())  # what is due is done once this is durable
+            self._parts.appendleft(())  # the due work is done once this is durable
         else:
             engine.advance(now)
         ready = engine.take_ready()
@@ -230,7 +230,7 @@ class Turn:
         else:
             return None
         self._written.extend(group.turns)
-        self._has_progress = True  # the driver puts payloads in: what rests on nothing may leave then
+        self._has_progress = True  # the driver inserts payloads: then messages that rest on nothing may leave
         return group
 
     def durable(self, stream: StreamName, index: int) -> None:

@@ -133,7 +133,7 @@ class SampleReading:
         if self.is_over:
             replies.append(self._last_reply())
         elif not self._is_under_way:
-            # Between turns the queue changes, and cannot be walked.
+            # The queue changes between turns, so a live iterator over it would fail.
             self._candidates = iter(tuple(self._candidates))
             self._is_under_way = True
         return replies

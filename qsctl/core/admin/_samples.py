@@ -112,7 +112,7 @@ def remove_samples(
 def _held(host: HostedService, queue: ResourceIdentifier, meant: HeldSample) -> Sample | None:
     identity = meant.identity
     if meant.dead_letter_from:
-        reason = DeadLetterReason.MAX_RETRIES  # no part of the identity
+        reason = DeadLetterReason.MAX_RETRIES  # not part of the identity
         position, incarnation = meant.dead_letter_position, meant.dead_letter_incarnation
         identity = dead_letter_identity(
             DeadLetterOrigin(meant.dead_letter_from, position, meant.identity, reason, incarnation)

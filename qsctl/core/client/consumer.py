@@ -135,7 +135,7 @@ class QueueReader:
         self._delivered.pop(identity, None)
         twins = self._twins_delivered.pop(identity, 0)
         if twins:
-            # Without this one, which may be the waiting one: then it is not with the program any more.
+            # Less this one; the waiting twin is removed, so the program does not have it either.
             self._remember_twins(identity, twins - 1 if self._remove_waiting(identity) else twins)
         self._answers.append(Acknowledgment(self.queue, self.consumer_guid, identity, response))
 

@@ -66,7 +66,7 @@ TRANSITIONS: Final[dict[tuple[State, MessageCause], State]] = {
     (_S.SENT_TO_TRANSLATION, _C.SKIP): _S.POST_TRANSLATION,
     (_S.SENT_TO_TRANSLATION, _C.RETURN): _S.INBOUND_POST_TPS,
     (_S.PRE_TRANSLATION, _C.BEGIN): _S.IN_TRANSLATION,
-    # Its results begin where their source is; from there on each is a message of its own.
+    # Its results begin in the state of their source; from then on each is a separate message.
     (_S.IN_TRANSLATION, _C.PASS): _S.ROUTE_DETAIL,
     (_S.ROUTE_DETAIL, _C.COLLECT): _S.PARTIAL,
     (_S.PARTIAL, _C.DISTRIBUTE): _S.POST_TRANSLATION,
@@ -107,7 +107,7 @@ TRANSITIONS: Final[dict[tuple[State, MessageCause], State]] = {
             _S.OUTBOUND_POST_TPS,
         )
     },
-    # What was on its way, or in work, is where it was before.
+    # A message in transit, or in work, returns to its former queue.
     (_S.SENT_TO_TRANSLATION, _C.RESTART): _S.INBOUND_POST_TPS,
     (_S.IN_TRANSLATION, _C.RESTART): _S.PRE_TRANSLATION,
     (_S.SENT_TO_DESTINATION, _C.RESTART): _S.POST_TRANSLATION,

@@ -52,7 +52,7 @@ class ProtocolThread:
         """Return its four queues."""
         return (self.inbound_pre, self.inbound_post, self.outbound_pre, self.outbound_post)
 
-    # What comes in.
+    # Input.
 
     def receive(self, arrived: Arrived) -> None:
         """Receive a message from the connection; if it is logged, it is stored before its sender is answered."""
@@ -180,7 +180,7 @@ class ProtocolThread:
             self._interrupt_delivery()
         self._wake()
 
-    # What it does.
+    # Work.
 
     def work(self) -> None:
         """Begin the work that is possible now."""

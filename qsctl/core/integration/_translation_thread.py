@@ -58,7 +58,7 @@ class TranslationThread:
             queue = self.post_translation[destination] = MessageQueue(State.POST_TRANSLATION, self.process, destination)
         return queue
 
-    # What comes in.
+    # Input.
 
     def arrive(self, held: HeldMessage) -> None:
         """Receive a message from a protocol thread by ICL; one with SKIPXLT is not translated."""
@@ -86,7 +86,7 @@ class TranslationThread:
         for queue in self.queues:
             queue.clear()
 
-    # What it does.
+    # Work.
 
     def work(self) -> None:
         """Begin the work that is possible now."""

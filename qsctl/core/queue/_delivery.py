@@ -141,7 +141,7 @@ class Deliveries:
             return
         groups = self.groups
         group = groups.of_sample(sample) if groups.routes else groups.main
-        if sample.holder == guid and guid != NIL_GUID:  # the nil GUID holds what waits
+        if sample.holder == guid and guid != NIL_GUID:  # the nil GUID is the holder of waiting samples
             if accepted:
                 self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
             elif acknowledgment.response == _RETURNED:
@@ -183,7 +183,7 @@ class Deliveries:
     def take_back(self, sample: Sample) -> None:
         """Remove a sample from its holder's outstanding samples, and stop its response time-out."""
         consumer = self.consumers.get(sample.holder)
-        if consumer is not None:  # else it left, and this is the rest of what it held
+        if consumer is not None:  # else it left, and this is one of the samples that it held
             del consumer.outstanding[sample.position]
             if consumer.unacked_threshold >= 0:
                 self.groups.of_consumer(consumer).ring.review(consumer)

@@ -278,7 +278,7 @@ class Entry:
         self._outbox.events.append(_received(now, self._name, sample))
         if (same := held.known.get(identity)) is not None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
-            # Written to a queue of the name before this one, it may be another sample; on disk only its size is known.
+            # An earlier queue of this name may have had another sample of this identity; on disk only its size is known.
             is_same = same.size_bytes == size_bytes and (
                 sample.payload is None or same.payload in (None, sample.payload)
             )
@@ -316,7 +316,7 @@ class Entry:
                 return _QUEUE_FULL
         if self._reader_cache.arrivals:
             return _QUEUE_FULL
-        # As `_obstacle_to` does.
+        # The same as `_obstacle_to`, without the call.
         return self._limits.refusal_of(size_bytes, size_bytes if size_bytes <= context.on_disk_over_bytes else 0)
 
     def bar(self, write: Write) -> BounceReason | None:

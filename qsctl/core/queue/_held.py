@@ -51,7 +51,7 @@ class Held:
                 return False
             self.forget(identity)
             known[identity] = sample
-        # A compacted store has the next position before the list of held samples.
+        # In a compacted store the next position precedes the held samples.
         if sample.position >= self.next_position:
             self.next_position = sample.position + 1
         return True

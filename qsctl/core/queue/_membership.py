@@ -61,7 +61,7 @@ class ConsumerMembership:
                 return
             self.leave(now, ConsumerLeft(context.name, joined.consumer_guid))
         if joined.consumer_guid in self._departures:
-            # What is sent to it from now on is not what it held before.
+            # First return its former samples: those that it is sent from now on are others.
             deliveries.serve(now, *self._take_back(now, joined.consumer_guid, INFINITE_NS))
         consumer = Consumer(joined.consumer_guid, joined.source_guid, context.settings.distribution.unacked_threshold)
         deliveries.consumers[consumer.guid] = consumer

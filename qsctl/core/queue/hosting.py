@@ -194,7 +194,7 @@ class Hosting:
         hosted = self.subscribers[participant, settings.name] = HostedSubscriber(participant, settings, incarnation)
         added: list[SharedReaderQueue] = []
         try:
-            # Dead-letter queues first, for others point at them; implicit reply queues last, for those declared win.
+            # Dead-letter queues first, for others refer to them; implicit reply queues last, for declared ones win.
             dead_letters_first = sorted(settings.queues, key=lambda queue: not queue.is_dead_letter)
             added += [self._add(hosted, queue, incarnation) for queue in dead_letters_first]
             for queue in settings.queues:

@@ -290,7 +290,7 @@ def resume(
         context.outbox.events.append(SamplesRestored(now, queue.name, len(samples)))
     if queue.limits.limited:
         queue.limits.restore(context.in_memory_bytes(sample.size_bytes) for sample in samples)
-    # Most samples wait as they were enqueued, for ever if need be: nothing is to be decided of them.
+    # Most samples are Enqueued without a deadline or an attempt: no decision about them is needed.
     main = queue.deliveries.groups.main
     is_one_by_one = queue.deliveries.groups.routes or bool(assigned)
     on_disk_over_bytes = context.on_disk_over_bytes
@@ -375,8 +375,8 @@ class Capture:
         """Return the records of the next samples: `count`, or more in later rounds."""
         held, name, left = self._queue.held, self._queue.name, self._left
         if len(left) <= count << self._round:
-            # What came since is held, too. Each round takes larger shares than the one before, or a queue that is
-            # filled faster than this takes would never be through.
+            # Samples enqueued since are included. Each round captures larger parts than the one before; otherwise
+            # the capture of a queue that is filled faster would never end.
             left += held.newer_than(left[-1].position if left else self.taken_to)
             self._round += 1
         count <<= self._round

@@ -129,7 +129,7 @@ class SharedReaderQueue:
             context, deliveries, self.limits, self.lifespans, self.undeliverables, self.dead_letter_line
         )
         deliveries.connect(self._entry.let_in, self.removal.end)
-        # Most of what a service does: no detour.
+        # The most frequent calls of a service, without another call in between.
         self.receive = self._entry.receive
         self.insert = self._entry.insert
         self.acknowledge = deliveries.acknowledge
@@ -168,7 +168,7 @@ class SharedReaderQueue:
         """Return whether it is being deleted: it accepts no more samples."""
         return self.context.is_shut
 
-    # What its clients do. `receive`, `acknowledge` and `flush` are its parts' own.
+    # Actions of clients. `receive`, `acknowledge` and `flush` are methods of its parts.
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
         """Refuse a sample for a reason outside the queue [QS 2.4]."""
@@ -235,7 +235,7 @@ class SharedReaderQueue:
         """Return whether the queue holds this sample, and no consumer has it."""
         return self.held.known.get(sample.identity) is sample and sample.holder == NIL_GUID
 
-    # What time does.
+    # Deadlines.
 
     def next_deadline(self) -> Nanoseconds | None:
         """Return the instant at which `advance` has work to do; None: there is none."""
@@ -275,7 +275,7 @@ class SharedReaderQueue:
             self.removal.retry_dead_letters(now, share_count)
         deliveries.serve(now, *groups)
 
-    # What becomes of the whole of it.
+    # Changes of the whole queue.
 
     def change(self, now: Nanoseconds, settings: SharedReaderQueueSettings) -> None:
         """Apply changed settings from now on; only the fields that `change` allows in place may differ.
@@ -339,7 +339,7 @@ class SharedReaderQueue:
             consumer.outstanding.clear()
             self.deliveries.groups.of_consumer(consumer).ring.add(consumer)
 
-    # What it has.
+    # Counts.
 
     @property
     def refused_count(self) -> int:

@@ -96,7 +96,7 @@ class Boundary:
         for item in items:
             try:
                 results.append(read(item))
-            except Exception as error:  # whatever one message raises, the others and the service go on
+            except Exception as error:  # an error of one message affects neither the others nor the service
                 reason = _reason_of(error)
                 kind = FaultKind.MALFORMED if isinstance(error, Malformed) else FaultKind.UNEXPECTED
                 self.refuse(source, peer_of(len(results) + refused_count), reason, kind=kind)

@@ -182,7 +182,7 @@ class SampleChannel:
         self.endpoint = endpoint
         self.guid = endpoint.guid
         self.handle = endpoint.handle
-        # The peer that was out of sight does not discover its new writer and reader at once.
+        # A reappeared peer does not discover its new writer and reader at once.
         self._not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
         self._frames = FrameWriter(participant, topic, partition=self.guid.hex(), traits=traits, extra=extra)
         self._handshake = Handshake(self._frames, frames.frame_of([]))

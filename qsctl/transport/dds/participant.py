@@ -95,7 +95,7 @@ class DomainSettings:
             if self.interface[:1].isdigit()
             else f"<NetworkInterface name={quoteattr(self.interface)}/>"
         )
-        # A peer is asked as long as it does not answer: it may be started, or its host switched on, days later.
+        # Discovery never gives up a silent peer: it may be started, or its host switched on, days later.
         peers = "".join(f'<Peer address={quoteattr(peer)} PruneDelay="inf"/>' for peer in self.peers)
         external = ""
         tcp = ""
@@ -149,7 +149,7 @@ class _Domains:
                 known = None
             if known is None:
                 numeric = replace(settings, peers=addresses_of(settings.peers))
-                # With the library's own full log switched on, its lines come as they are.
+                # A more verbose log of the library is written to standard error unchanged.
                 instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
                 with instead():
                     domain = Domain(domain_id, numeric.document(stands_for=stands_for))

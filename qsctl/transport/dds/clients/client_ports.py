@@ -277,8 +277,8 @@ class ConsumerPort:
             return
         self._news += self._matches.look(changes, key="", value=self.queue)
         if self._reappeared.look(changes):
-            # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
-            # that back, and to begin anew. What is here now may have been here before: it comes again, marked.
+            # Samples that the queue sent while it was unreachable are lost, and it awaits answers: it must take all
+            # of them back and restart. Samples already received here arrive again, flagged as redelivered.
             self._samples.close()
             self._samples = self._join()
         if changes.vanished or changes.appeared or not self._is_heard:
@@ -286,7 +286,7 @@ class ConsumerPort:
         if not self._matches.is_complete and self._is_heard:
             new = self._matches.newly(self._matches.participants)
             self._news += new
-            # A service that was started again does not know what was reported to the former one.
+            # A restarted service has not received the reports to the former one.
             self._reports_again |= bool(new) and self._reported is not None
         if self._reports_again and self._reported is not None and self.is_feedback_matched:
             self._reports_again = False

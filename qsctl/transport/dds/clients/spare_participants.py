@@ -53,7 +53,7 @@ class SpareParticipants:
         """Return the domain of a new client, with a spare participant if one has the requested settings."""
         wanted = settings or DomainSettings()
         with self._lock:
-            # The one that was left last has the least to discover.
+            # The participant that became spare last has the fewest announcements to process.
             fit = [each for each in self._spares if each.participant.settings == wanted]
             if fit:
                 self._spares.remove(fit[-1])

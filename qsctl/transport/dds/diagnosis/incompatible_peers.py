@@ -273,7 +273,7 @@ class IncompatiblePeers:
             return
         found = self._reasons(peer, matched or candidates)
         if matched:
-            # What matches for all that is readable as far as values are within the bounds.
+            # A matched peer is compatible as long as its values are within the bounds.
             found = [each for each in found if each.kind is MismatchKind.BOUND]
         is_last = peer.looks_count >= LOOKS_MAX
         if found and (is_last or found == peer.found):

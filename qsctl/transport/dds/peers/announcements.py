@@ -178,7 +178,7 @@ def _matched(look_up: Callable[..., Any], reference: int, handle: int) -> bytes 
         with ONE_THREAD_AT_A_TIME:
             key: bytes | None = decoded(lambda of: look_up(of, handle, _key, _no_policies), reference)
     except Malformed:
-        # A name of it is not UTF-8: who it is cannot be had here.
+        # One of its names is not UTF-8: the binding then returns no GUID either.
         return None
     return key
 

@@ -146,13 +146,13 @@ class Discovery:
             self._participant.waiter.mute(condition, is_muted=not begins)
         if not begins:
             return _NO_CHANGES
-        # Both are looked at, whatever the first has.
+        # Both readers are read, however much the first has.
         is_left = [self._take(reader, share, changed, is_writer=is_writer) for reader, is_writer, _ in triggered]
         time.note_left(self, is_left=any(is_left))
         share.end()
         if not changed:
             return _NO_CHANGES
-        # One that came and went between two looks is in neither list.
+        # An endpoint that appeared and vanished between two checks is in neither list.
         now = self._known
         return Changes(
             tuple(now[handle] for handle in changed if handle in now),
@@ -192,7 +192,7 @@ class Discovery:
         """
         info = sample.info
         handle = info.instance_handle
-        # It counts how often the endpoint was lost, also where it is back before the next look.
+        # It counts the losses of the endpoint, even if it reappears before the next check.
         generation = info.disposed_generation_count + info.no_writers_generation_count
         alive = info.instance_state == InstanceState.Alive and info.valid_data
         known = self._known.get(handle)

@@ -71,7 +71,7 @@ class Namesakes:
         found = False
         boundary = self._participant.boundary
         for _ in range(_TAKE_COUNT):
-            # One at a time: what cannot be read at all takes no other with it.
+            # One at a time, so that an unreadable sample does not discard others.
             taken = boundary.each("the discovery of participants", (self._reader,), take_participant, _unknown_peer)
             if taken == [None]:
                 break

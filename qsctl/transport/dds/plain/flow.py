@@ -129,7 +129,7 @@ class FlowDomain:
         """Return the writer with a sample's handle, even one that has left; None: it is unknown."""
         found = self._writers.get(handle) or self._departed.get(handle)
         if found is None:
-            self._take_notice()  # whose sample is here was announced before
+            self._take_notice()  # a writer is announced before its samples arrive
             found = self._writers.get(handle) or self._departed.get(handle)
         return found
 

@@ -99,7 +99,7 @@ class DomainDelivery:
             try:
                 self._open_queue(name, subscriber, queue)
             except CANNOT_BE_MADE as error:
-                # A stored configuration may hold it since before it would have been refused; the others go on.
+                # An older stored configuration may contain a queue that is refused now; others are not affected.
                 self._failures[name] = reason_of(error)
 
     @property
@@ -129,7 +129,7 @@ class DomainDelivery:
             self._announce_again()
         queues: list[QueueEndpoints] = []
         topics: list[TopicEndpoints] = []
-        # A turn costs what has come, not what is hosted: of a thousand queues most have nothing.
+        # The cost of a turn depends on the received messages: of a thousand queues most have none.
         for source in (*self._attended, *ready):
             if isinstance(source, QueueEndpoints):
                 if self._queues.get(source.name) is source:

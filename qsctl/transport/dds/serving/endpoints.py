@@ -410,7 +410,7 @@ class QueueEndpoints:
                 continue
             former = self._channels.get(channel.guid)
             if former is not None:
-                # The same consumer came back before its former reader was given up.
+                # The same consumer reappeared before its former reader's lease expired.
                 self._leave(former, inbox)
                 former.close()
             self._channels[channel.guid] = channel
