@@ -278,7 +278,7 @@ class Entry:
         self._outbox.events.append(_received(now, self._name, sample))
         if (same := held.known.get(identity)) is not None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
-            # An earlier queue of this name may have had another sample of this identity; on disk only its size is known.
+            # A former queue of this name may have held another sample of this identity; on disk only its size is known.
             is_same = same.size_bytes == size_bytes and (
                 sample.payload is None or same.payload in (None, sample.payload)
             )
