@@ -775,7 +775,7 @@ class Service:
         Args:
             queue: name of the queue.
             until: conditions such as "current_message_count=0", all of which must hold.
-            empty: wait until the queue holds no sample, and none is on its way to it.
+            empty: wait until the queue holds no sample, and none waits outside a full queue.
             timeout: longest wait.
             interval: time between two polls.
 

@@ -105,7 +105,8 @@ def read_these(folders: Sequence[Location], *, skip_damaged: bool) -> tuple[list
 
     Args:
         folders: run folders.
-        skip_damaged: omit folders that are damaged or lack a `run.json`; else they are an error that lists all of them.
+        skip_damaged: omit folders that are damaged or lack a `run.json`; else they are an error, which states the first
+            fault and the number of others.
 
     Raises:
         NotFound: a folder does not exist; without `skip_damaged` also one that is not a run folder.

@@ -40,7 +40,7 @@ class ServiceDesk:
 
     @contextmanager
     def open(self) -> Iterator[Administration]:
-        """Yield the opened service for one query; a lock admits one thread at a time.
+        """Yield the opened service for one query; only one thread at a time may call it.
 
         Raises:
             NotFound: the embedded service does not exist; a query does not create it.

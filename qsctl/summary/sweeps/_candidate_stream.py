@@ -22,7 +22,7 @@ from qsctl.summary.sweeps.runner import RepetitionTime, Runner
 Values = tuple[int, ...]
 
 _PIECE_S: Final = 0.1
-"""Least duration of a piece in seconds; shorter ones would make the overhead of handing out too large."""
+"""Duration of a piece in seconds up to which short replications are grouped, since handing out has an overhead."""
 
 
 @dataclass(slots=True, eq=False)
