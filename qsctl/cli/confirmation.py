@@ -76,7 +76,7 @@ def agree_to_cost(cost: Cost, *, yes: bool = False) -> None:
         return
     if not typer.confirm("Go on?", default=True, err=True):
         raise Declined(
-            f"{cost} were too much",
+            f"{cost} were declined",
             remedy="Narrow the range, shorten the scenario, or ask for less. --yes skips the question.",
         )
 

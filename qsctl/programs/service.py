@@ -650,7 +650,7 @@ class Service:
         _check_count("limit", limit)
         known = tuple(DeathReason)
         if reason is not None and reason not in known:
-            raise UsageError(f"reason {reason!r} is none", remedy=f"Give one of {', '.join(known)}.")
+            raise UsageError(f"reason {reason!r} does not exist", remedy=f"Give one of {', '.join(known)}.")
         wanted = None if reason is None else DeathReason(reason)
         transfer = TransferOptions(select, limit, rate, dry_run)
         return called(lambda: requeue(queue, came_from, wanted, transfer=transfer, service=self.options))
@@ -803,7 +803,7 @@ class Service:
         from qsctl.cli.administer.recording_options import MAX_DEFAULT, SAMPLE_DEFAULT, RecordLevel
 
         if level not in tuple(RecordLevel):
-            raise UsageError(f"level {level!r} is none", remedy=f"Give one of {', '.join(RecordLevel)}.")
+            raise UsageError(f"level {level!r} does not exist", remedy=f"Give one of {', '.join(RecordLevel)}.")
         return called(
             lambda: record_start(
                 fspath(folder), RecordLevel(level), max_size or MAX_DEFAULT, sample or SAMPLE_DEFAULT,
@@ -909,7 +909,7 @@ def _file_format(name: str | None) -> FileFormat | None:
     from qsctl.cli.samples.sample_files import FileFormat
 
     if name is not None and name not in tuple(FileFormat):
-        raise UsageError(f"format {name!r} is none", remedy=f"Give one of {', '.join(FileFormat)}.")
+        raise UsageError(f"format {name!r} does not exist", remedy=f"Give one of {', '.join(FileFormat)}.")
     return None if name is None else FileFormat(name)
 
 

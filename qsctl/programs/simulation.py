@@ -186,5 +186,5 @@ def _named(kinds: type[NameT], name: str | None, argument: str) -> NameT | None:
     if name is None:
         return None
     if name not in tuple(kinds):
-        raise UsageError(f"{argument} {name!r} is none", remedy=f"Give one of {', '.join(kinds)}.")
+        raise UsageError(f"{argument} {name!r} does not exist", remedy=f"Give one of {', '.join(kinds)}.")
     return kinds(name)

@@ -98,7 +98,7 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
         (("a.xml", "-domainIdBase", "200"), {}, 1, "151 + 200 = 351"),
         (("a.xml", "--record", "."), {}, 1, "is not an empty folder"),
         (("a.xml", "--record", "r", "--record-max", "5"), {}, 2, "too small"),
-        (("a.xml", "--record", "r", "--record-sample", "0%"), {}, 2, "'0%' is no share"),
+        (("a.xml", "--record", "r", "--record-sample", "0%"), {}, 2, "'0%' is not a fraction"),
         (
             ("a.xml",),
             {

@@ -264,7 +264,7 @@ def test_a_variant_of_the_queue_sees_the_same_writes() -> None:
 
 
 def test_what_the_service_does_not_have_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'Elsewhere' is no queue of the service; the queues are: P/S/Q"):
+    with pytest.raises(InvalidInput, match="'Elsewhere' is not a queue of the service; the queues are: P/S/Q"):
         simulate(scenario_of(queue_settings(), consumers=(WorkloadConsumer("Elsewhere", PoissonArrivals(1.0)),)))
     with pytest.raises(InvalidInput, match="no queue is for the topic 'Other'; the topics are: T"):
         simulate(scenario_of(queue_settings(), producers=(WorkloadProducer("Other", PoissonArrivals(1.0)),)))

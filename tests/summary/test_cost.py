@@ -77,7 +77,7 @@ def test_a_question_is_asked_on_a_terminal_above_a_minute(
     for stream in (sys.stdin, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     if asked and not answer:
-        with pytest.raises(Declined, match="about 100 replications, 90 s were too much"):
+        with pytest.raises(Declined, match="about 100 replications, 90 s were declined"):
             agree_to_cost(Cost(100, seconds))
     else:
         agree_to_cost(Cost(100, seconds))

@@ -54,7 +54,8 @@ class LiveConfiguration(Result):
 def get_config(*, service: TargetOptions) -> LiveConfiguration:
     """Show the configuration of a service as it is now, with -o xml as a file.
 
-    Queues that were created, changed or deleted by commands are in it as they are; the rest is what it began with.
+    Queues that were created, changed or deleted by commands have their current values; everything else has the values
+    of the start.
     """
     from qsctl.client.desired.execution import live_configuration
     from qsctl.config.configuration_xml import configuration_text, service_element

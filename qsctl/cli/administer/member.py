@@ -44,12 +44,12 @@ def force_quorum(
 ) -> ServiceAnswers:
     """Let a replicated queue form anew after the loss of a majority of its logs.
 
-    What may be lost: every accepted sample that is only in the logs that are lost, or at members that do not answer
-    now. The members that answer go on with the longest log among them; one that comes back later drops what it has and
+    Accepted samples may be lost: those only in the lost logs, or only at members that do not answer now. The
+    members that answer go on with the longest log among them; one that comes back later drops what it has and
     follows. Where members have different creations of the queue and none of them has a quorum, that of most members
-    goes on, and the others drop theirs. Start all members that can be started first. On a terminal it shows what would
-    become of each replica, and asks. Exits with 7 where there is a master, a quorum still has its log, or fewer members
-    than a quorum answer.
+    goes on, and the others drop theirs. Start all members that can be started first. On a terminal it shows what
+    would become of each replica, and asks. Exits with 7 where there is a master, a quorum still has its log, or
+    fewer members than a quorum answer.
     """
     if bool(queue) == configuration:
         raise UsageError(

@@ -92,8 +92,8 @@ def delete_queue(
 ) -> ServiceAnswers:
     """Delete a queue with its samples. On a terminal it lists them, and asks.
 
-    A queue that is created under its name later is another one: it has no sample, position or identity of this one, and
-    its dead letters are others (`qsctl help samples`). Exits with 4 when there is none of that name.
+    A queue that is created under the same name later is a new one, without a sample, position, identity or dead letter
+    of this one (`qsctl help samples`). Exits with 4 when there is none of that name.
     """
     with service.open() as administration:
 

@@ -125,7 +125,7 @@ class QueueOptions(OptionGroup):
         for option, type_name in (("--type", values.get("type_name")), ("--reply-type", values.get("reply_type"))):
             if type_name and not _TYPE.fullmatch(type_name):
                 raise UsageError(
-                    f"{option} {type_name!r} is no type",
+                    f"{option} {type_name!r} is not a type",
                     remedy="A type has letters, digits, '_' and '::', as in A::Order.",
                 )
         if values.get("reply_type"):

@@ -22,7 +22,9 @@ from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import TargetOptions
 
 COMMANDS: Final = Commands(
-    panel=SERVICE_PANEL, group="record", help="Record what a service does, for summarize, report, compare and replay."
+    panel=SERVICE_PANEL,
+    group="record",
+    help="Record the events of a service for summarize, report, compare and replay.",
 )
 
 _LOOK_EVERY_S: Final = 0.2
@@ -51,7 +53,7 @@ def record_start(
     *,
     service: TargetOptions,
 ) -> RecordingStates:
-    """Begin to record what a service does, into a run folder.
+    """Begin to record the events of a service into a run folder.
 
     Payloads are never written. The service works on whatever becomes of the recording.
     """
@@ -87,6 +89,6 @@ def record_status(
     *,
     service: TargetOptions,
 ) -> RecordingStates:
-    """Show the recording of a service that goes on, or the last one."""
+    """Show the current recording of a service, or its last one."""
     with service.open() as administration:
         return RecordingStates(tuple(administration.recordings()))

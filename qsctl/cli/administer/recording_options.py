@@ -54,7 +54,7 @@ def size_bytes(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text!r} is no size", remedy="Write a number of bytes, or as in 500MB, 2GiB, 0.")
+        raise UsageError(f"{text!r} is not a size", remedy="Write a number of bytes, or as in 500MB, 2GiB, 0.")
     number, unit, binary = found.groups()
     return round(float(number) * ((1024 if binary else 1000) ** _POWERS[unit.replace("K", "k")] if unit else 1))
 
@@ -71,5 +71,7 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 1:
-        raise UsageError(f"{text!r} is no share of the samples", remedy="Write it as in 10% or 0.1: at most 100%.")
+        raise UsageError(
+            f"{text!r} is not a fraction of the samples", remedy="Write it as in 10% or 0.1: at most 100%."
+        )
     return value

@@ -59,7 +59,7 @@ class StarterFile(Result):
         "clients": "-o json and yaml: of a scenario, the number of captured clients",
         "groups": "-o json and yaml: of a scenario, the number of its groups",
         "parameters": "-o json and yaml: of a scenario, what was not captured: path, value, derived or assumed, why",
-        "notes": "-o json and yaml: of a scenario, what to know of the captures",
+        "notes": "-o json and yaml: of a scenario, remarks on the captures",
     }
 
     def blocks(self) -> Sequence[Block]:

@@ -180,7 +180,7 @@ def _counted(totals: EngineTotals) -> str:
 class InterruptedStep:
     """A row: all interruptions after steps of one kind; its values are those of a `PointRow`."""
 
-    after: Annotated[str, "what was the last thing that happened", Heading("Interrupted after")]
+    after: Annotated[str, "last event before the interruption", Heading("Interrupted after")]
     points: Annotated[int, "interruptions there", Heading("Points")]
     translated_again: Annotated[
         int, "inbound messages found in translation: routing and translation began again",

@@ -232,7 +232,7 @@ def _chosen(rows: Iterable[_Row], is_meant: Callable[[_Row], bool]) -> list[_Row
     ),
 )
 def lint(site: SiteArgument, *, sources: SiteSources) -> LintedSite:
-    """Find what is wrong with a site: destinations that are not there, ids without a route, cycles, uneven load.
+    """Find faults of a site: missing destinations, ids without a route, cycles, uneven load.
 
     Exits with 1 where there is an error or a warning.
     """
@@ -273,7 +273,7 @@ def balance_site(
     *,
     changes: ScenarioChanges,
 ) -> Balanced:
-    """Find which thread is best in which process: what waits for translation, computed and then simulated.
+    """Find the best process for each thread by the waits for translation, computed and then simulated.
 
     Exits with 1 where no move helps.
     """

@@ -254,7 +254,7 @@ def doctor(
     ] = None,
     var: VariableOption = None,
 ) -> Health | PeerKinds | Migration:
-    """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing.
+    """Check the requirements of the commands: Java for Spark, packages, writable folders. Starts nothing.
 
     With --service it looks at a service instead: whether it answers and delivers, whether queues have consumers and
     room, what died, and how replicas are. Reading the status starts the `change` counters again from zero. Exits with

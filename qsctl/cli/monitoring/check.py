@@ -82,7 +82,7 @@ class CheckResult(Result):
         "status": "OK, WARNING, CRITICAL or UNKNOWN; the exit status is 0, 1, 2 or 3",
         "text": "what was found, in one line",
         "measure": "the figure that was looked at",
-        "label": "what a value is of",
+        "label": "object that the value belongs to",
         "value": "the value, the worst first",
         "value_status": "the status of this value alone",
         "values": "-o json and yaml: one object a value",

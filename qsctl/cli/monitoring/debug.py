@@ -29,7 +29,7 @@ from qsctl.new_file import new_private_file
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
-COMMANDS: Final = Commands(panel=SAMPLES_PANEL, group="debug", help="Collect what support asks for.")
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL, group="debug", help="Collect the files that support asks for.")
 
 LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 """Number of octets that are copied from the end of each log file."""
@@ -137,7 +137,7 @@ def bundle(
     *,
     service: TargetOptions,
 ) -> Bundle:
-    """Write what support asks for into a ZIP file: versions, machine, queues, counters, configuration, logs.
+    """Write a ZIP file for support: versions, machine, queues, counters, configuration, logs.
 
     No payload is in it. What cannot be had is named, and the exit status is 3. Reading the counters starts the `change`
     counters again from zero.

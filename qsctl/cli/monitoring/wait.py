@@ -79,7 +79,7 @@ class Waited(DeclaredResult):
     """The conditions that were met, and the duration of the wait."""
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE"]
-    conditions: Annotated[tuple[str, ...], "what had to be so"]
+    conditions: Annotated[tuple[str, ...], "conditions that were waited for"]
     waited_s: Annotated[float, "how long that took, in seconds"]
     values: Annotated[dict[str, float], "the figures of the conditions, by their names"]
 

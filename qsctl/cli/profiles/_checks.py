@@ -104,7 +104,7 @@ def lint(
     acknowledge_after: AcknowledgeOption = "0",
     loss: LossOption = 0.0,
 ) -> LintedProfile:
-    """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
+    """Explain settings of a client profile that look unintended: rule, numbers, lever. Exits with 1 on a warning."""
     from qsctl.instant import parse_duration
     from qsctl.profiles.lint import Circumstances
     from qsctl.profiles.lint import lint as find
@@ -215,7 +215,7 @@ def size(
     which: ProfileChoice,
     force: ForceOption = False,
 ) -> SizedProfile:
-    """Compute what G-1 admits, what flows and windows want, and the memory of all clients, each with its formula."""
+    """Compute what G-1 admits, the demand of flows and windows, and the memory of all clients, with formulas."""
     from qsctl.instant import INFINITE_NS, parse_duration
     from qsctl.profiles.ranges import default_profile
     from qsctl.profiles.sizing import ClientLoad, difference_from_simulation, levers

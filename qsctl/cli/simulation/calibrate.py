@@ -50,7 +50,7 @@ class Calibrated(Result):
         "seconds": "-o json and yaml: time between the captures; null: there was one",
         "scenario": "-o json and yaml: the scenario",
         "source": "-o json and yaml: what was captured",
-        "notes": "-o json and yaml: what to know of the captures",
+        "notes": "-o json and yaml: remarks on the captures",
     }
 
     def rows(self) -> Sequence[Row]:

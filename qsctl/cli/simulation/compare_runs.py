@@ -43,7 +43,7 @@ class RunsCompared(Result):
         "value": "its value",
         "typical": "median of the group; of a change that of the runs before",
         "score": "distance in median absolute deviations; of a change the probability of one by chance",
-        "limit": "what the score is compared with; null where more than half of the runs have one and the same value",
+        "limit": "value that the score is compared with; null where most runs have one and the same value",
         "runs": "runs of the group that have the measure",
         "groups": "-o json and yaml: how many runs each group has",
         "series": "-o json and yaml: measures of clients and queues that were compared in all groups",

@@ -91,8 +91,8 @@ def what_if(
     """Answer what a setting of a broker's queue does, by simulation, in a sentence with its error.
 
     The scenario is written to a file, for the commands that show more: simulate, sweep, size, compare and report. All
-    values are simulated with the same arrivals. What is not given is the broker's default; what has none is assumed,
-    and listed as such.
+    values are simulated with the same arrivals. A value that is not given is the broker's default; one without a
+    default is assumed, and listed as such.
     """
     from qsctl.cli.simulation.options.confidence import checked_confidence
     from qsctl.instant import parse_duration

@@ -51,7 +51,7 @@ def check(command: StartRecording) -> None:
         raise UsageError(f"{command.level!r} is no level of a recording", remedy=f"The levels are {', '.join(LEVELS)}.")
     if not 0 < command.sample_share <= 1:
         raise UsageError(
-            f"{command.sample_share:g} is no share of the samples", remedy="It is above 0 and at most 1 (100 %)."
+            f"{command.sample_share:g} is not a fraction of the samples", remedy="It is above 0 and at most 1 (100 %)."
         )
     if command.max_bytes and command.max_bytes < MAX_BYTES_MIN:
         raise UsageError(

@@ -284,6 +284,6 @@ def queue_named(name: str, queues: list[HostedQueue]) -> HostedQueue:
     matches = [queue for queue in queues if queue.full_name == name or queue.full_name.endswith(f"/{name}")]
     if len(matches) != 1:
         candidates = ", ".join(queue.full_name for queue in matches or queues)
-        what = "is ambiguous" if matches else "is no queue of the service"
+        what = "is ambiguous" if matches else "is not a queue of the service"
         raise InvalidInput(f"{name!r} {what}; the queues are: {candidates}")
     return matches[0]

@@ -51,9 +51,9 @@ def test_a_recording_is_for_its_user_alone(shell: Shell, tmp_path: Path) -> None
     [
         (("stop",), ExitStatus.REFUSED, "no recording is in progress"),
         (("start", "/proc/nowhere"), ExitStatus.REFUSED, "no folder can be made there"),
-        (("start", "x", "--max", "much"), ExitStatus.USAGE, "'much' is no size"),
+        (("start", "x", "--max", "much"), ExitStatus.USAGE, "'much' is not a size"),
         (("start", "x", "--max", "5"), ExitStatus.REFUSED, "too small"),
-        (("start", "x", "--sample", "0%"), ExitStatus.USAGE, "'0%' is no share"),
+        (("start", "x", "--sample", "0%"), ExitStatus.USAGE, "'0%' is not a fraction"),
         (("start", "x", "--level", "all"), ExitStatus.USAGE, "counters"),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_long_comparison_that_the_user_declines_leaves_nothing(
     ]
     done = CliRunner().invoke(command_line(), [*words, "--out", str(tmp_path / "no")])
     assert done.exit_code == ExitStatus.NO
-    assert "about 10 minutes, 1 GiB of memory were too much: nothing is kept" in done.stderr
+    assert "about 10 minutes, 1 GiB of memory were declined: nothing is kept" in done.stderr
     assert list((tmp_path / "no").glob("*")) == []
     done = CliRunner().invoke(command_line(), [*words, "--out", str(tmp_path / "yes"), "--yes"])
     assert done.exit_code == ExitStatus.DONE, done.stderr

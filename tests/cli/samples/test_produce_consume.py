@@ -294,7 +294,7 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("consume", "Orders", "--source-guid", "xyz"), 2, "'xyz' is not a GUID"),
         (("create-queue", "Big", "--max-count", "9" * 20), 2, "--max-count"),
         (("create-queue", "Big", "--max-delivery-retries", "9" * 20), 2, "--max-delivery-retries"),
-        (("create-queue", "Odd", "--type", "T\udcff"), 2, "is no type"),
+        (("create-queue", "Odd", "--type", "T\udcff"), 2, "is not a type"),
         (("reply", "A@B", "--exec", "'", "--service", "dds:7"), 2, "No closing quotation"),
         (("produce", "Orders", "--text", "x", "--types", "t.xml"), 2, "--types is for --json"),
         (("consume", "Oders"), 4, "there is no queue 'Oders'"),

@@ -81,7 +81,7 @@ def test_a_long_replay_that_the_user_declines_leaves_nothing(
     monkeypatch.setattr(module, "run_progress", declined)
     done = run("replay", str(MONDAY), "--model", model, "--out", str(tmp_path / "now"))
     assert done.exit_code == ExitStatus.NO
-    assert "about 10 minutes, 1 GiB of memory, 1 MiB on the disk were too much: nothing is kept" in done.output
+    assert "about 10 minutes, 1 GiB of memory, 1 MiB on the disk were declined: nothing is kept" in done.output
     assert not (tmp_path / "now").exists()
 
 

@@ -136,7 +136,7 @@ class LongRun:
         if self.declined:
             remove_tree(self.folder)
             raise Declined(
-                f"{self.cost} were too much: nothing is kept",
+                f"{self.cost} were declined: nothing is kept",
                 remedy="Shorten the horizon, or ask for fewer replications or less --level. --yes skips the question.",
             )
 

@@ -84,7 +84,7 @@ def read_schedule(path: Path) -> Schedule:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text in UTF-8"
         raise InvalidInput(f"{path}: the schedule cannot be read: {reason}", remedy="Name a file of lines.") from None
     return parse_schedule(text.splitlines(), str(path))
 
@@ -114,7 +114,7 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
             else:
                 steps.append(_step(words))
         except _Meaningless as error:
-            message = "this line of the schedule means nothing"
+            message = "this line of the schedule is not a fault"
             problems.append(Problem(Severity.ERROR, name, number, "", message, shown(error.found), error.allowed))
     if problems:
         raise ConfigError(problems)

@@ -125,7 +125,9 @@ class JudgedWorld:
             self._failed.append((self.world.now, str(error) or "an assertion without a message"))
         self._steps_at_instant = self._steps_at_instant + 1 if agenda.now == instant else 0
         if self._steps_at_instant > STEPS_AT_INSTANT_MAX:
-            self._failed.append((self.world.now, "something is due again and again, and time stands still"))
+            self._failed.append(
+                (self.world.now, "events are due again and again at one instant, and time does not advance")
+            )
         if self._director.awaits:
             self._director.go_on()
         if agenda.now >= self._looks_at_ns:
