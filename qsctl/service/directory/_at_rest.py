@@ -1,15 +1,14 @@
-"""A service that lives in a state directory, answered from what its last command noted of it.
+"""Answers to status commands from the summary that the last command left in a state directory.
 
-A command that restores the service reads every sample, which takes seconds where a million are held. What most look at
-is how many there are. So a command that leaves an instance at rest, with nothing in progress, notes in `index.bin` what
-is hosted and how much each queue holds; the next one answers GET of the status and of the data from it, by the code
-that answers them always, over queues whose samples were not read.
+A command that restores the service reads every sample, which takes seconds where a million are held; most commands need
+the number of samples only. So a command that leaves an instance at rest, with nothing in progress, writes the hosted
+queues and their sizes to `index.bin`; the next one answers GET of the status and of the data from this summary, by the
+usual code, over queues whose samples were not read.
 
-Decides: when the note may be believed. It names each file of the service with its number, size and times. A file that
-was written, put back, copied or lost since is another, and so is a note of another version or of an instant that the
-clock has not reached; at the first deadline of a queue the note is over. Whatever else a command wants, the service is
-restored for, and a note that was true is deleted before that changes anything. It is not synced: after a loss of power
-it may be missing or torn, and it is of earlier files where they were written since.
+Decides: when the summary is valid. It lists each file of the service with its inode, size and times. It is invalid once
+a file was written, replaced, copied or lost, if it is of another version or from the future, and from the first
+deadline of a queue on. For any other command the service is restored, and a valid summary is deleted before anything
+changes. It is not synced: after a power failure it may be missing, torn, or older than the files, and is then invalid.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ class Index(msgspec.Struct, frozen=True, array_like=True):
 
 
 def write_index(directory: StateDirectory, instance: Instance, index: Index) -> None:
-    """Note what an instance is at rest, once its files are closed. Nothing depends on it: errors are passed over."""
+    """Write the summary of an instance at rest, after its files were closed. Errors are ignored: it is optional."""
     with suppress(OSError, QsctlError):
         body = __version__.encode() + b"\0" + directory.stamp(instance) + msgspec.msgpack.encode(index)
         directory.write_index(_MAGIC + crc32(body).to_bytes(_CHECKSUM_BYTES) + body)
 
 
 def find_at_rest(directory: StateDirectory, now: Nanoseconds) -> AtRest | None:
-    """Return the service as its last command noted it; None: there is no note that is true now."""
+    """Return the service from the summary of its last command, or None where no valid summary exists."""
     try:
         octets = directory.read_index()
         head, body = octets[: len(_MAGIC) + _CHECKSUM_BYTES], octets[len(_MAGIC) + _CHECKSUM_BYTES :]
@@ -78,12 +77,12 @@ def find_at_rest(directory: StateDirectory, now: Nanoseconds) -> AtRest | None:
 
 
 class AtRest:
-    """An instance whose samples are not read.
+    """A service answered from its summary, without reading its samples.
 
     Args:
-        directory: where it lives, locked.
-        instance: what its file contains.
-        index: what was noted.
+        directory: its state directory, locked.
+        instance: the content of its instance file.
+        index: the summary.
         now: Unix nanoseconds.
 
     Raises:
@@ -110,13 +109,13 @@ class AtRest:
             self.hosted.statistics.restore(stored)
 
     def is_true(self, now: Nanoseconds) -> bool:
-        """Return whether nothing has become due since it was noted, and the clock was not set back."""
+        """Return whether no deadline has passed since the summary was written, and the clock was not set back."""
         return self._index.since_ns <= now < self._index.until_ns
 
     def answers(
         self, now: Nanoseconds, identity: SampleIdentity, command: Command, target: str
     ) -> list[CommandReply] | None:
-        """Answer a command; None: only the restored service can."""
+        """Return the replies to a command, or None where it needs the restored service."""
         if not (isinstance(command, GetStatus | GetData) and self.is_true(now)):
             return None
         name = self.hosted.application_name
@@ -129,7 +128,7 @@ class AtRest:
         return [CommandReply(identity, name, reply, intermediate=at < last) for at, reply in enumerate(replies)]
 
     def close(self) -> None:
-        """Have the next command know that the status was read: its `change` begins again from zero [QS 5.4.4]."""
+        """Record that the status was read: its `change` counts from zero again in the next command [QS 5.4.4]."""
         if self._was_read:
             with suppress(OSError):  # on a full disk the figures of the last command stay
                 self._directory.write_statistics(self.hosted.statistics.snapshot())
@@ -137,5 +136,5 @@ class AtRest:
 
 
 def _draw_none() -> Incarnation:
-    """Return the nil incarnation: what is hosted has those that were noted."""
+    """Return the nil incarnation: hosted queues have those of the summary."""
     return NIL_INCARNATION

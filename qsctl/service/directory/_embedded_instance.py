@@ -1,7 +1,7 @@
 """The service instance of a state directory, restored from its stores.
 
-Decides: what happens around the engine's turns when there is no process between commands: how an instance begins, how
-it is restored, how it ends, and what it leaves for the next command.
+Decides: how an instance, which has no process between commands, is created, restored and ended, and which files it
+leaves for the next command.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class EmbeddedInstance:
     """An instance with its engine and its stores, while its directory is locked.
 
     Args:
-        directory: where it lives.
-        configuration: what it starts with, where it is new; else what it is compared with.
+        directory: its state directory.
+        configuration: for a new instance; an existing one is compared with it.
         wait_s: how long to wait for another service that uses its files.
         now: the wall clock in Unix nanoseconds.
-        guid: of the consumer and administrator that the command is.
-        discards_damaged: whether to go on with what is whole where something is lost.
+        guid: the command's GUID as consumer and administrator.
+        discards_damaged: whether to continue with the intact records after a loss.
     """
 
     def __init__(
@@ -87,11 +87,13 @@ class EmbeddedInstance:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """Damage that was found; everything whole was restored."""
+        """The damage that was found; all intact records were restored."""
         return [*self._reported_damage, *self._stores.damage]
 
     def request(self, identity: SampleIdentity, command: Command, target: str) -> list[CommandReply]:
-        """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
+        """Execute a command and return its replies; none where the target pattern does not match this service [QS
+        5.2].
+        """
         if isinstance(command, RecordingCommand | GetConfiguration):
             name = self.loop.engine.hosted.application_name
             return [CommandReply(identity, name, self._answer(command))] if matches(target, name) else []
@@ -102,7 +104,9 @@ class EmbeddedInstance:
         return replies
 
     def close(self) -> Index | None:
-        """Leave the state as the next command shall find it; what may be noted of it for a quick answer, if it may."""
+        """Write the state for the next command; return the summary for its quick answers, if the instance is at
+        rest.
+        """
         index = None
         try:
             if self._is_sound and self.loop.engine.hosted.shutting_down:
@@ -126,7 +130,9 @@ class EmbeddedInstance:
             self._is_sound = False
 
     def _index(self) -> Index | None:
-        """Return what an answer needs until something changes; None: a restart would change something by itself."""
+        """Return the summary that is valid until something changes; None where a restart itself would change
+        something.
+        """
         engine, stores = self.loop.engine, self._stores
         if self.damage or stores.failure is not None or stores.is_scarce or self.recording.status.is_on:
             return None
@@ -142,7 +148,7 @@ class EmbeddedInstance:
         """Restore the instance in the directory, or create one.
 
         Raises:
-            Damaged: something stored is lost, and is not to be discarded: nothing was changed.
+            Damaged: stored records are lost, and the user has not accepted that: no file was changed.
             Refused: a later version wrote the state, or the configuration is not valid.
         """
         instance = self._directory.read_instance()
@@ -230,7 +236,7 @@ class EmbeddedInstance:
         return given.read() if isinstance(given, NamedConfiguration) else given
 
     def _compare(self, *, is_new: bool) -> None:
-        """Report that the named configuration is not the one in force.
+        """Report that the configuration in force differs from the named one.
 
         Raises:
             Refused: the user named it.
@@ -256,7 +262,7 @@ class EmbeddedInstance:
         self.warnings.append(f"{drift.message}. {drift.remedy}")
 
     def _began_with(self) -> Configuration | None:
-        """Return what the instance began with, as far as it is known: as a text, or as the first record has it."""
+        """Return the instance's first configuration, as far as its text or its first record has it."""
         text = self._directory.read_configuration()
         if text:
             with suppress(QsctlError):  # another version wrote it
@@ -265,7 +271,7 @@ class EmbeddedInstance:
         return next((each.settings for each in records if isinstance(each, ServiceStarted)), None)
 
     def _limits(self) -> ServiceLimits:
-        """Return the limits of the configuration that the instance began with."""
+        """Return the limits of the instance's first configuration."""
         began_with = self._began_with()
         return began_with.limits if isinstance(began_with, ServiceConfiguration) else ServiceLimits()
 
@@ -280,7 +286,7 @@ class EmbeddedInstance:
         return self.recording.answer(command, given)
 
     def turn(self, messages: Sequence[Inbound]) -> list[Outbound]:
-        """Return what one turn gives. Nothing more is done once one has failed: memory is then ahead of the disk."""
+        """Run one turn of the engine and return its messages; after a failed turn the instance refuses further ones."""
         if not self._is_sound:
             raise Refused("the service stopped at an earlier error", remedy="Run the command again.")
         if self.loop.engine.hosted.shutting_down:
@@ -300,7 +306,7 @@ class EmbeddedInstance:
         return done.messages
 
     def end(self) -> None:
-        """Leave behind what a service does when it stops. May be done again after a crash at any place."""
+        """End the instance as a service that stops; the call can be repeated after a crash at any point."""
 
         def outlives(place: HostedPlace) -> bool:
             return place.is_persistent and place.settings.persistence.restore
@@ -315,6 +321,6 @@ class EmbeddedInstance:
 
 
 def _is_at_rest(queue: SharedReaderQueue) -> bool:
-    """Return whether a restart finds a queue as it is: nothing of it is in progress."""
+    """Return whether a restart would leave a queue unchanged, because no delivery or deadline is in progress."""
     is_busy = queue.sent_count() or queue.undeliverable_count() or len(queue.reader_cache)
     return not (is_busy or queue.is_shut or queue.context.is_suspended)

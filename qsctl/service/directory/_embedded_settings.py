@@ -1,4 +1,4 @@
-"""The configuration and file settings of an embedded service, with a configuration file and without one."""
+"""The engine and file settings of an embedded service, from a configuration or by default."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.N
 
 
 def settings_of(given: Configuration | None) -> tuple[ServiceSettings, FilesystemSettings, bool]:
-    """Return the engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
+    """Return the engine's settings, the file settings, and whether the configuration outlives SHUTDOWN."""
     if given is None:
         return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
     if isinstance(given, ServiceSettings):
@@ -37,11 +37,11 @@ def settings_of(given: Configuration | None) -> tuple[ServiceSettings, Filesyste
 
 
 def configuration_reply(stored: str, settings: ServiceSettings) -> Reply:
-    """Return the answer to GET /configuration.
+    """Return the reply to GET /configuration.
 
     Args:
-        stored: the text of the configuration that the instance began with; empty: it began without one.
-        settings: what it hosts now.
+        stored: the text of the instance's first configuration; empty: it had none.
+        settings: the current settings.
     """
     began_with = read_live_text(stored) if stored else ServiceConfiguration(settings.application_name, settings)
     return Reply(ReturnCode.OK, body=ConfigurationText(live_text(began_with, settings)))

@@ -1,9 +1,9 @@
 """A service that lives in a directory and runs inside each command.
 
-Decides: what a command needs of the service. Each command locks the directory, restores the engine from its stores
-(`embedded_instance`), runs, and leaves. One that reads what the last command noted as it left (`at_rest`) restores
-nothing: that takes longer, the more samples are held. A command that is killed has lost nothing that was answered: it
-is stored.
+Decides: whether a command needs the restored service. Each command locks the directory, restores the engine from its
+stores (`embedded_instance`), runs, and unlocks. One that can be answered from the last command's summary (`at_rest`)
+restores nothing, since that takes longer, the more samples are held. A killed command loses nothing that was answered,
+because that was stored first.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ def open_embedded(
     """Open the service in a state directory, for one command.
 
     Args:
-        state_dir: made on first use, for its owner alone.
-        configuration: that of a new instance. An existing one keeps its own [QS 2.14.1]: a named configuration that
+        state_dir: created at first use, accessible to its owner only.
+        configuration: for a new instance. An existing one keeps its own [QS 2.14.1]: a named configuration that
             differs is refused, or reported in `warnings`.
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
-        discard_damaged: continue with the sound records where stored ones are lost; `damage` lists it.
+        discard_damaged: whether to continue with the intact records after a loss; `damage` lists the losses.
 
     Raises:
-        NoAnswer: another process used the directory all the time; the message names it and the time since when.
+        NoAnswer: another process used the directory until the wait was over; the message names it and its start.
         InvalidInput: the directory cannot be used.
-        Damaged: something stored is lost, and is not to be discarded: nothing was changed.
+        Damaged: stored records are lost, and the user has not accepted that: no file was changed.
         Refused: a later version wrote the state, the configuration is not valid, or the existing instance began with
             another than the named one.
     """
@@ -79,10 +79,10 @@ def open_embedded(
 
 
 class EmbeddedService:
-    """A service for as long as one command takes; meets `client.connection.Connection`.
+    """A service that runs within one command, with the interface `client.connection.Connection`.
 
-    After SHUTDOWN [QS 5.4.9] it takes no more requests, and the next command starts a fresh instance: counters
-    begin at zero, the samples of volatile queues are gone, and so are queues created at run time, unless the service
+    After SHUTDOWN [QS 5.4.9] it accepts no more requests, and the next command starts a fresh instance: counters
+    begin at zero, the samples of volatile queues are deleted, and so are queues created at run time, unless the service
     state is PERSISTENT. Samples of persistent queues stay.
 
     Use `open_embedded`.
@@ -121,7 +121,7 @@ class EmbeddedService:
 
     @property
     def settings(self) -> ServiceSettings:
-        """The configuration as it is now."""
+        """The current configuration."""
         return self._hosted.settings()
 
     @property
@@ -130,21 +130,23 @@ class EmbeddedService:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """Damage that was found; everything whole was restored."""
+        """The damage that was found; all intact records were restored."""
         return [*self._reported_damage, *(self._restored.damage if self._restored is not None else ())]
 
     @property
     def recording_warnings(self) -> list[str]:
-        """Why a recording ended by itself, in this command."""
+        """The reasons why a recording was ended by a failure, in this command."""
         of_instance = self._restored.recording.warnings if self._restored is not None else ()
         return [*self._reported_warnings, *of_instance]
 
     def forget_configuration(self) -> None:
-        """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT [QS 2.14.1]."""
+        """Let SHUTDOWN delete the stored configuration even if it is PERSISTENT [QS 2.14.1]."""
         self._instance.forgets_configuration = True
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
+        """Execute a command and return its replies; none where the target pattern does not match this service [QS
+        5.2].
+        """
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
         if self._at_rest is not None:
@@ -154,10 +156,10 @@ class EmbeddedService:
         return self._instance.request(identity, command, target)
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """Write samples to every queue of their topic; what is acknowledged is stored as configured.
+        """Write samples to every queue of their topic; acknowledged samples are stored as configured.
 
-        A sample that has to wait outside a full queue has no acknowledgment, and is not kept when the command ends:
-        its producer still has it [QS 2.15.4].
+        A sample that a full queue does not accept gets no acknowledgment, and is dropped when the command ends: its
+        producer still has it [QS 2.15.4].
         """
         answers: list[WriteAcknowledgment] = []
         for start in range(0, len(samples), SAMPLES_PER_TURN):
@@ -168,8 +170,7 @@ class EmbeddedService:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
-        first.
+        """Receive at most `max_samples` samples of a queue as a consumer, waiting a bounded time for the first.
 
         While it waits, other commands may use the directory. A sample that was received and not acknowledged when the
         command ends returns to the queue with the redelivered flag.
@@ -199,7 +200,7 @@ class EmbeddedService:
             self._outstanding.get(each.queue, set()).discard(each.identity)
 
     def open(self) -> None:
-        """Lock the directory; find what its last command noted of it, or restore the service from it."""
+        """Lock the directory; use the last command's summary, or restore the service."""
         with ExitStack() as held:
             held.enter_context(locked(self._directory, self._wait_s, self._now))
             self._at_rest = self._found_at_rest()
@@ -210,7 +211,7 @@ class EmbeddedService:
             self._held = held.pop_all()
 
     def close(self) -> None:
-        """Leave the state as the next command shall find it, and unlock the directory."""
+        """Write the state for the next command, and unlock the directory."""
         restored, self._restored = self._restored, None
         at_rest, self._at_rest = self._at_rest, None
         try:
@@ -228,7 +229,7 @@ class EmbeddedService:
             self._held.close()
 
     def _found_at_rest(self) -> AtRest | None:
-        """Return what the last command noted, where that is all there is to know; None: it is to be restored."""
+        """Return the service from the last command's summary; None where it must be restored."""
         found = None if self._discards_damaged else find_at_rest(self._directory, self._now())
         if found is None or not self._may_differ_from(found.instance):
             return found
@@ -236,8 +237,8 @@ class EmbeddedService:
         return None
 
     def _may_differ_from(self, instance: Instance) -> bool:
-        """Return whether a configuration was named, of other sources: what it means is compared with the restored
-        service.
+        """Return whether the named configuration has other sources than the instance's, so that they must be
+        compared.
         """
         if self._configuration is None:
             return False
@@ -290,7 +291,7 @@ class EmbeddedService:
         return restored
 
     def _take(self, queue: QueueName, max_samples: int, source_guid: Guid) -> list[Delivery]:
-        """Open a window of the given number of samples, and close it again before anything else is done."""
+        """Receive with a consumer window of `max_samples`, which is closed before anything else is done."""
         held = self._outstanding.setdefault(queue, set())
         threshold = max_samples + len(held) - 1
         instance = self._instance
@@ -305,7 +306,8 @@ class EmbeddedService:
         return taken
 
     def _wait_for_others(self, left_s: float) -> bool:
-        """Let other commands use the directory until one has changed something or something is due; false: time is up.
+        """Unlock the directory until a command has changed something or a deadline passes; return False at the time
+        limit.
 
         Called only while this command holds no sample.
         """

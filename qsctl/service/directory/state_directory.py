@@ -1,7 +1,7 @@
-"""The directory an embedded service lives in between commands: one user at a time, and its summary.
+"""The state directory of an embedded service between commands: its lock and its small files.
 
-Decides: who may use the directory, which small files are in it, and how they are replaced without ever being half
-written. Queues and configuration are in `stores`.
+Decides: which process may use the directory, which small files are in it, and how these are replaced atomically. Queues
+and configuration are in `stores`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ELSEWHERE: Final = 2
 
 
 class DirectoryHolder(msgspec.Struct, frozen=True):
-    """The process that uses a state directory, and since when."""
+    """The process that uses a state directory, and the time at which it locked it."""
 
     pid: int
     since_ns: Nanoseconds
@@ -61,11 +61,11 @@ class DirectoryHolder(msgspec.Struct, frozen=True):
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """A service instance that lives in a state directory, from its first command to SHUTDOWN.
+    """A service instance in a state directory, from its first command to SHUTDOWN.
 
-    `keeps_service_state`: whether the configuration outlives SHUTDOWN too [QS 2.14.1]. `configured_by` names the
-    configuration that it began with, as messages do; the digests are of the bytes and of the meaning of that
-    configuration (`named_configuration`), empty where they are not known.
+    `keeps_service_state`: whether the configuration outlives SHUTDOWN too [QS 2.14.1]. `configured_by` is the label of
+    its first configuration in messages; the digests are of that configuration's octets and meaning
+    (`named_configuration`), empty where they are unknown.
     """
 
     application_name: str
@@ -83,13 +83,13 @@ class Instance(msgspec.Struct, frozen=True):
     sources_digest: str = ""
     settings_digest: str = ""
     checksum: int | None = None
-    """Of all the rest; None in a file of version 0.1, which has none."""
+    """Checksum of all other fields; None in a file of version 0.1."""
     is_directory_relative: bool = False
-    """Whether the configuration has a path that is relative: it is noted as seen from the state directory."""
+    """Whether the directory is a relative path in the configuration; it is stored relative to the state directory."""
 
     @property
     def filesystem(self) -> FilesystemSettings:
-        """Return how its files are written."""
+        """Return the settings for its files."""
         return FilesystemSettings(
             Path(self.directory),
             self.file_prefix,
@@ -108,7 +108,7 @@ def new_instance(
     state_directory: Path,
     **other: Any,
 ) -> Instance:
-    """Return an instance that begins now; `other` are the fields of `Instance` behind those of its files."""
+    """Return a new instance; `other` are the fields of `Instance` after those of its files."""
     return Instance(
         application_name,
         started_at_ns,
@@ -125,12 +125,12 @@ def new_instance(
 
 
 def checksum_of(text: bytes) -> int:
-    """Return what `checksum` must be in the text of an instance's file: of all the rest, whatever fields there are."""
+    """Return the checksum of an instance file's text, without its field `checksum`."""
     return crc32(msgspec.json.encode(msgspec.json.decode(text, type=dict[str, Any]) | {"checksum": None}))
 
 
 class StateDirectory:
-    """Names and small files. Use it under `locked`."""
+    """The paths and small files of a state directory. Use it under `locked`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -143,7 +143,7 @@ class StateDirectory:
         self._index_file = path / "index.bin"
 
     def create(self) -> None:
-        """Make the directory, for its owner alone.
+        """Create the directory, accessible to its owner only.
 
         Raises:
             InvalidInput: the operating system refuses.
@@ -158,7 +158,7 @@ class StateDirectory:
             ) from error
 
     def read_instance(self) -> Instance | None:
-        """Return the instance that lives here; None when there is none.
+        """Return the instance in this directory, or None.
 
         Raises:
             Damaged: its file cannot be read.
@@ -188,9 +188,9 @@ class StateDirectory:
     def _directory_of(self, instance: Instance) -> Path:
         """Return the directory of an instance's files, as its own file has it.
 
-        Up to format 2 that file may have the path that the state directory had when the instance began. It is not
-        believed where the files are here: the state directory was moved since, or this is a copy, and what is at that
-        path is the original.
+        Up to format 2 that file may have the absolute path that the state directory had when the instance began. This
+        is
+        ignored if the files exist here: the state directory was moved, or is a copy of the directory at that path.
         """
         here = self.path.resolve()
         if instance.format <= _FORMAT_2 and self._has_files_of(instance):
@@ -198,7 +198,7 @@ class StateDirectory:
         return (here / instance.directory).resolve()  # an absolute one replaces what is before it
 
     def _has_files_of(self, instance: Instance) -> bool:
-        """Return whether the state directory has what each instance has in the directory of its files."""
+        """Return whether the files that every instance has exist in this state directory."""
         of_instance = (instance.file_prefix, instance.application_name)
         return any(name(self.path, *of_instance).is_file() for name in (service_file, register_file, claim_file))
 
@@ -209,9 +209,9 @@ class StateDirectory:
         )
 
     def write_instance(self, instance: Instance) -> None:
-        """Note the instance that lives here now: the directory of its files as seen from here, unless it is absolute.
+        """Write the instance's file, with the directory of its files relative to this one, unless it is absolute.
 
-        So a state directory may be moved, and a copy of it has files of its own; so has a folder that holds both.
+        So a state directory, or a folder that holds both, can be moved, and a copy has files of its own.
         """
         here, directory = self.path.resolve(), Path(instance.directory)
         if instance.is_directory_relative or directory.is_relative_to(here):
@@ -221,21 +221,21 @@ class StateDirectory:
         _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(noted, checksum=checksum)))
 
     def read_configuration(self) -> str:
-        """Return the text of the configuration that the instance began with; empty: it began without one."""
+        """Return the text of the instance's first configuration; empty: it had none."""
         try:
             return self._configuration_file.read_text(encoding="utf-8")
         except FileNotFoundError:
             return ""
 
     def write_configuration(self, text: str) -> None:
-        """Note the configuration that an instance begins with, before the instance itself."""
+        """Write the first configuration of an instance, before the instance's file."""
         _replace(self._configuration_file, text.encode())
 
     def read_statistics(self) -> bytes | None:
-        """Return the statistics as the last command left them; None: there are none.
+        """Return the statistics written by the last command, or None.
 
         Raises:
-            Damaged: they are damaged. They are only numbers: the service can do without.
+            Damaged: they are damaged. They are optional for the service.
             DiskFailed: the disk refuses.
         """
         try:
@@ -252,22 +252,22 @@ class StateDirectory:
         return found  # of version 0.1
 
     def write_statistics(self, statistics: bytes) -> None:
-        """Note the statistics for the next command."""
+        """Write the statistics for the next command."""
         _replace(self._statistics_file, _STATISTICS_MAGIC + crc32(statistics).to_bytes(4) + statistics)
 
     def read_index(self) -> bytes:
-        """Return what the last command noted of the instance at rest, see `at_rest`.
+        """Return the last command's summary of the instance at rest, see `at_rest`.
 
         Raises:
-            OSError: there is nothing, or the disk refuses.
+            OSError: it does not exist, or the disk refuses.
         """
         return self._index_file.read_bytes()
 
     def write_index(self, octets: bytes) -> None:
-        """Note that of the instance at rest; what was noted before is gone, whatever happens.
+        """Write the summary of the instance at rest; an earlier one is deleted even if this fails.
 
         Raises:
-            OSError, InvalidInput: the disk refuses, or something else is in its place.
+            OSError, InvalidInput: the disk refuses, or the path is not a plain file.
         """
         temporary = self._index_file.with_name(self._index_file.name + ".tmp")
         try:
@@ -279,7 +279,7 @@ class StateDirectory:
             raise
 
     def forget_index(self) -> None:
-        """Delete that, before something changes.
+        """Delete the summary, before the instance changes.
 
         Raises:
             DiskFailed: the disk refuses.
@@ -290,7 +290,7 @@ class StateDirectory:
             raise refusal(self._index_file, error, is_clean=True) from error
 
     def stamp(self, instance: Instance) -> bytes:
-        """Return what is another once a file of the service was written, replaced, copied, added or removed.
+        """Return a digest that changes when a file of the service is written, replaced, copied, added or removed.
 
         Raises:
             OSError: a folder cannot be read.
@@ -308,7 +308,7 @@ class StateDirectory:
         return hashlib.blake2b(msgspec.msgpack.encode(sorted(seen)), digest_size=STAMP_BYTES).digest()
 
     def lost_instance(self) -> list[DamageReport]:
-        """Return a report, if there is what an instance leaves, where there is none and none was stopped."""
+        """Return a report if files of an instance exist, but its own file is missing and it was not shut down."""
         left = self._statistics_file.exists() or volatile_register(self.volatile).exists()
         if self.is_stopping or not (left or any(self.volatile.iterdir())):
             return []
@@ -321,11 +321,11 @@ class StateDirectory:
         return self._stopping_file.exists()
 
     def begin_stopping(self) -> None:
-        """Note that the instance ends, so that a crash in between does not bring it back."""
+        """Record that the instance is being shut down, so that it does not continue after a crash."""
         _replace(self._stopping_file, b"")
 
     def forget_instance(self) -> None:
-        """Delete all that belongs to the instance alone: volatile samples, statistics, its name."""
+        """Delete the instance's volatile samples, statistics and file."""
         volatile_register(self.volatile).unlink(missing_ok=True)
         shutil.rmtree(self.volatile, ignore_errors=True)
         self._statistics_file.unlink(missing_ok=True)
@@ -335,7 +335,7 @@ class StateDirectory:
         self._stopping_file.unlink(missing_ok=True)
 
     def fingerprint(self, directory: Path) -> tuple[tuple[str, int, int], ...]:
-        """Return what changes whenever another command has changed a store here or in `directory`."""
+        """Return a value that changes when another command changes a store here or in `directory`."""
         seen = []
         for folder in {self.volatile, directory}:
             for entry in os.scandir(folder) if folder.is_dir() else ():
@@ -347,10 +347,10 @@ class StateDirectory:
 
 @contextmanager
 def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanoseconds]) -> Iterator[None]:
-    """Hold the lock of the directory: no other process uses it meanwhile.
+    """Lock the directory against other processes during the context.
 
     Raises:
-        NoAnswer: another process used it all the time that was allowed; the message names it.
+        NoAnswer: another process used it until the wait was over; the message names it.
         InvalidInput: the operating system refuses.
     """
     directory.create()
@@ -386,12 +386,12 @@ def _read_holder(path: Path) -> DirectoryHolder | None:
 
 
 def _is_of(name: str, instance: Instance) -> bool:
-    """Return whether a file in a directory that others may use, too, is of an instance."""
+    """Return whether a file, in a directory that may have several users, belongs to an instance."""
     return name.startswith(instance.file_prefix) and f"@{instance.application_name}" in name
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file so that either the old or the new content is there, whatever happens."""
+    """Replace a file atomically: after a crash either the old or the new content remains."""
     temporary = path.with_name(path.name + ".tmp")
     _write(temporary, data, sync=True)
     temporary.rename(path)

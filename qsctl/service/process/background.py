@@ -1,7 +1,7 @@
-"""A service in the background: a daemon of its own, or a unit of systemd [QS 4.2 and 4.3].
+"""A service in the background, as a daemon process or as a unit of systemd [QS 4.2 and 4.3].
 
-Decides: how a start is reported to the process that asked for it. The daemon reports through a pipe that it serves, or
-why it does not, so that a script sees the same exit status as in the foreground. Nothing of DDS exists before the fork.
+Decides: how a start is reported to the starting process. The daemon reports its start or its error through a pipe, so
+that a script gets the same exit status as in the foreground. No DDS entity exists before the fork.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Failure(msgspec.Struct):
 
 
 class StartFailed(QsctlError):
-    """The daemon did not start; it carries the daemon's own message and exit status."""
+    """A daemon that failed to start, with the daemon's own message and exit status."""
 
     def __init__(self, message: str, *, remedy: str, exit_status: ExitStatus) -> None:
         super().__init__(message, remedy=remedy)
@@ -92,13 +92,13 @@ class StartFailed(QsctlError):
 
 
 def in_background(run: Callable[[Callable[[], None]], object]) -> int:
-    """Run something in a daemon; return the daemon's process id once it reports that it has started.
+    """Run a function in a daemon process; return the process id once it reports that it has started.
 
     Args:
         run: called in the daemon with a function to call when it has started; the daemon ends when it returns.
 
     Raises:
-        StartFailed: it ended before it had started.
+        StartFailed: the daemon ended before it reported its start.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -147,9 +147,9 @@ def _be_daemon(run: Callable[[Callable[[], None]], object], writing: int) -> NoR
 
 
 def systemd_unit(arguments: Sequence[str]) -> str:
-    """Return a unit that runs `qsctl` with these arguments in the foreground, with no more rights than it needs.
+    """Return a unit file that runs `qsctl` with these arguments in the foreground, with least privileges.
 
-    The user is the present one, and `qsctl` where that is root. Home directories are hidden from the service unless it
+    The user is the current one, or `qsctl` where that is root. Home directories are hidden from the service unless it
     or its files are in one.
     """
     kept = [each for each in arguments if each not in ("--print-unit", "--daemon", "-daemon")]
@@ -168,7 +168,7 @@ def systemd_unit(arguments: Sequence[str]) -> str:
 
 @contextmanager
 def written_pid(path: Path | None) -> Iterator[None]:
-    """Keep the process id in a file for as long as the context lasts.
+    """Keep the process id in a file during the context.
 
     Raises:
         InvalidInput: the file cannot be written.

@@ -1,7 +1,8 @@
-"""A service that runs: engine, stores and DDS, turned by the wall clock until it is stopped [QS 4].
+"""A running service: engine, stores and DDS, driven by the wall clock until it is stopped [QS 4].
 
-Decides: how a service starts, what one pass of its loop does, and how it leaves. It accepts no more, gives consumers a
-moment to answer, stores, and leaves the domains; what is unanswered then is sent again after a restart.
+Decides: how a service starts, the steps of one pass of its loop, and how it stops. To stop it accepts no more samples,
+gives consumers a grace time to acknowledge, stores, and leaves the domains; unacknowledged samples are sent again after
+a restart.
 """
 
 from __future__ import annotations
@@ -60,20 +61,20 @@ SWITCH_INTERVAL_S: Final = 0.0005
 
 
 class Daemon:
-    """One running service, or the sessions of one that share a process.
+    """One running service, or one process of a service whose sessions run in several.
 
     Args:
-        configuration: what is hosted.
+        configuration: the queues to host.
         options: domains, files, metrics.
-        log: its own lines.
-        commands: where commands come from, where not from administration over DDS.
-        is_whole: whether it is a service by itself, which answers for its recording and configuration; by default where
-            commands come over DDS, for sessions of a service are given theirs.
+        log: the service's log.
+        commands: the source of commands, if they do not arrive by administration over DDS.
+        is_whole: whether it answers commands about recordings and the configuration itself; by default where
+            commands arrive over DDS, since a session's process gets its commands from the coordinator.
         report_figures: called about once a second with the figures for Prometheus.
 
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
-        Refused: the configuration asks for what this version cannot do.
+        Refused: the configuration requires a feature that this version does not have.
         Unavailable: DDS does not start here.
         Damaged: the stored state cannot be read.
     """
@@ -164,16 +165,16 @@ class Daemon:
         self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
-        """Ask the service to leave; may be called from a signal handler or another thread."""
+        """Request an orderly stop of the service; may be called from a signal handler or another thread."""
         self.stop_cause = cause
         self.transport.wake()
 
     def hang_up(self) -> None:
-        """Open the log again with the next pass; may be called from a signal handler."""
+        """Reopen the log in the next pass of the loop; may be called from a signal handler."""
         self._rereading.request()
 
     def report_to(self, address: str) -> None:
-        """Report to the recorder at this address what happens, from the next pass on; empty: no more.
+        """Report events to the recorder at this address from the next pass on; empty: stop reporting.
 
         May be called from another thread.
         """
@@ -181,16 +182,16 @@ class Daemon:
         self.transport.wake()
 
     def obey(self, limits: ServiceLimits) -> None:
-        """Let limits be in force from the next pass on. May be called from another thread."""
+        """Apply new limits from the next pass on. May be called from another thread."""
         self._given_limits = limits
         self.transport.wake()
 
     def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
-        """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+        """Serve until `stop` is called or a SHUTDOWN command arrives, then stop in an orderly way.
 
         Args:
             on_start: called once the service can be reached.
-            supervisor: learns that the loop turns, and that the service leaves.
+            supervisor: notified that the loop runs, and that the service stops.
 
         Raises:
             Damaged: the disk refuses; the service stops at once, for it must not answer what it cannot store.
@@ -219,7 +220,7 @@ class Daemon:
                 self.close()
 
     def close(self) -> None:
-        """Let go of everything, in whatever state."""
+        """Close everything, in whatever state the service is."""
         if self.metrics is not None:
             self.metrics.close()
         self.log.publish_through(None)
@@ -244,14 +245,15 @@ class Daemon:
 
     @property
     def is_ending(self) -> bool:
-        """Return whether `stop` was called or a SHUTDOWN command came: nothing more is served."""
+        """Return whether `stop` was called or a SHUTDOWN command arrived; no further pass is run then."""
         return bool(self.stop_cause) or self.engine.hosted.shutting_down
 
     def serve_once(self) -> bool:
-        """Process what has come and what is due, a share of it; return whether there is more to do without a wait.
+        """Run one pass: process a bounded number of messages and all due deadlines; return whether more can be done at
+        once.
 
-        This is one pass of the service. Between two passes it may be called from another thread than the one of `run`,
-        where `transport.wait` keeps that thread from going on meanwhile.
+        Between two passes it may be called from another thread than the one of `run`, if `transport.wait` blocks that
+        thread meanwhile.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
@@ -280,7 +282,7 @@ class Daemon:
         return False
 
     def _follow_memory(self) -> None:
-        """Hold producers back, or let them go on."""
+        """Start or stop refusing samples of producers, after the memory guard has changed."""
         memory = self._memory
         self.engine.holds_back = memory.is_high
         report = self.log.warning if memory.is_high else self.log.info
@@ -292,19 +294,19 @@ class Daemon:
         )
 
     def _follow_files(self, found: ServiceConfiguration | QsctlError) -> None:
-        """Follow the configuration's files as they are now, as far as that is possible without a restart."""
+        """Apply the configuration's files that were read again, as far as that is possible without a restart."""
         followed = follow_files(found, self.configuration, self.engine.hosted.settings(), self.log)
         if followed is not None:
             self._obey(followed.limits)
 
     def _obey(self, limits: ServiceLimits) -> None:
-        """Let limits be in force from now on."""
+        """Apply new limits now."""
         self.configuration = replace(self.configuration, limits=limits)
         self._memory.bound_bytes = bound_of(limits, self.options.process_count)
         self.transport.boundary.peer_limits = peer_limits_of(limits)
 
     def _budget(self) -> Budget:
-        """Return what the service and its peers take of their limits."""
+        """Return the current use of each limit by the service and its peers."""
         limits, memory, time_shares = self.configuration.limits, self._memory, self.transport.boundary.time.shares()
         return Budget(
             {
@@ -324,7 +326,7 @@ class Daemon:
         )
 
     def _poll(self) -> list[Inbound]:
-        """Return what has come for the engine; what is about recordings or the configuration is answered here."""
+        """Return the messages for the engine; commands about recordings or the configuration are answered here."""
         inbox = self.transport.poll()
         if self._recordings is not None and inbox and isinstance(inbox[0], CommandRequest):
             # Commands come first, see the transport.
@@ -336,7 +338,7 @@ class Daemon:
         return inbox
 
     def _answer(self, request: Inbound) -> CommandReply | None:
-        """Answer a command that is not the engine's; None: it is."""
+        """Return the reply to a command about recordings or the configuration; None for one that the engine handles."""
         if is_configuration_request(request):
             name = self.engine.hosted.application_name
             return CommandReply(request.request, name, self._snippets.configuration())
@@ -345,7 +347,7 @@ class Daemon:
         return None
 
     def _follow_recording(self) -> None:
-        """Begin or end the reports to a recorder, where that was asked for, and send what waits for its socket."""
+        """Start or stop reports to a recorder as requested, and send buffered ones."""
         if self._recordings is not None:
             self._recordings.poll()
         self._reporting.go_on()
@@ -357,12 +359,12 @@ class Daemon:
                 self._reporting.end()
 
     def _release_all(self) -> None:
-        """Hand on everything that was begun."""
+        """Wait for all begun turns, and send their messages and events."""
         for released in self._loop.drain():
             self._hand_on(released)
 
     def _hand_on(self, released: Released) -> None:
-        """Send and report what may leave of a turn."""
+        """Send the messages and report the events of a turn whose records are durable."""
         self._reporting.report(released)
         messages = released.messages
         if released.service_records:
@@ -377,7 +379,7 @@ class Daemon:
             self._report(released.events)
 
     def _reads_on(self, queue: QueueName) -> bool:
-        """Return whether a queue takes what comes: nothing of it waits outside."""
+        """Return whether the transport may read samples for a queue: none are waiting because it is full or refuses."""
         hosted = self.engine.hosted.by_name.get(queue)
         if self.engine.holds_back:
             return False
@@ -434,7 +436,7 @@ class Daemon:
         self.log.info(f"{self._says}left", cause=cause, unanswered=unanswered_count)
 
     def _hand_over(self) -> None:
-        """Let other members be masters of what this one is, and help to elect them, as long as it may take."""
+        """Transfer mastership to other members and take part in their elections, within the grace time."""
         replication = self._replication
         if replication is None or not replication.is_any_master:
             return
@@ -454,25 +456,27 @@ class Daemon:
         self.transport.wait(5 * MILLISECOND_NS)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when time gives the service something to do; None: only a message does."""
+        """Return the next instant at which the service has work without a message, or None."""
         return self._loop.next_deadline()
 
     @property
     def is_idle(self) -> bool:
-        """Return whether everything that came is stored as it must be, and what rests on it was sent."""
+        """Return whether all received messages are stored as required, and the messages that depend on them were
+        sent.
+        """
         return self._loop.is_idle
 
     @property
     def unanswered_count(self) -> int:
-        """Samples that consumers hold without an answer."""
+        """The number of samples that consumers have received and not acknowledged."""
         return sum(self.engine.hosted.queue(resource).sent_count() for resource in self.engine.hosted.queues())
 
 
 @contextmanager
 def obeyed_signals(stop: Callable[[str], None], hang_up: Callable[[], None] | None) -> Iterator[None]:
-    """Call `stop` on SIGTERM and SIGINT, and on SIGHUP `hang_up`; the former handlers come back afterwards.
+    """Call `stop` on SIGTERM and SIGINT, and `hang_up` on SIGHUP; restore the former handlers on exit.
 
-    Without `hang_up` SIGHUP stops, too: the terminal of a service in the foreground is gone, with the lines on it.
+    Without `hang_up` SIGHUP stops the service, too: it runs in the foreground, and its terminal was closed.
     """
 
     def handler(number: int, _frame: FrameType | None) -> None:
@@ -491,7 +495,7 @@ def obeyed_signals(stop: Callable[[str], None], hang_up: Callable[[], None] | No
 
 @contextmanager
 def _tuned_collector() -> Iterator[None]:
-    """Long-lived samples are not walked by the collector every 700 allocations, what was loaded at the start never."""
+    """Tune garbage collection and thread switches for a process that holds many long-lived samples."""
     before, switch_interval_s = gc.get_threshold(), sys.getswitchinterval()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""`-heapSnapshotPeriod`: what the memory of a running service holds, written from time to time [QS Table 4.1]."""
+"""`-heapSnapshotPeriod`: periodic reports of the memory allocated by a running service [QS Table 4.1]."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _write_until(ended: threading.Event, configuration_name: str, period_s: int,
 
 
 def snapshot_text() -> str:
-    """Bytes in use, the collector's counts, and the largest places."""
+    """Return the bytes in use, the garbage collector's counts, and the largest allocation sites."""
     current, peak = tracemalloc.get_traced_memory()
     statistics = tracemalloc.take_snapshot().statistics("lineno")[:LINES_MAX]
     lines = [

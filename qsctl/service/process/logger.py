@@ -1,6 +1,7 @@
-"""The log of a running service: lines on standard error, and on `rti/distlog` when asked [QS 3.5].
+"""The log of a running service: lines on standard error or in a file, and on `rti/distlog` if enabled [QS 3.5].
 
-Decides: which verbosity shows what [QS Table 4.1]. The distributed log carries the same lines, with or without readers.
+Decides: which lines each verbosity includes [QS Table 4.1]. The distributed log has the same lines, whether or not it
+has readers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from qsctl.transport.dds.diagnosis.peer_faults import FaultKind, PeerFault
 
 
 class Verbosity(IntEnum):
-    """`-verbosity` [QS Table 4.1]: each includes those below."""
+    """A level of `-verbosity` [QS Table 4.1]; each includes the lower ones."""
 
     SILENT = 0
     EXCEPTIONS = 1
@@ -66,12 +67,12 @@ _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warn
 
 
 def dds_verbosity(verbosity: Verbosity) -> str:
-    """Return what Cyclone DDS itself logs."""
+    """Return the log level of Cyclone DDS itself."""
     return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
 
 
 class LogFile:
-    """A log file that is appended to line by line, and opened again where it was renamed or deleted.
+    """A log file that is appended to line by line, and reopened after it was renamed or deleted.
 
     Programs that rotate logs rename the file while it is written to.
 
@@ -90,18 +91,18 @@ class LogFile:
             ) from error
 
     def write(self, text: str) -> int:
-        """Append to the file that has the path now."""
+        """Append text to the file that the path names now."""
         with self._lock:
             self._follow()
             return self._stream.write(text)
 
     def flush(self) -> None:
-        """Hand over to the operating system."""
+        """Write buffered text to the operating system."""
         with self._lock:
             self._stream.flush()
 
     def reopen(self) -> None:
-        """Open the file again now, if the path names another file or none."""
+        """Reopen the file now, if the path names another file or none."""
         with self._lock:
             self._follow()
 
@@ -110,7 +111,7 @@ class LogFile:
         self._stream.close()
 
     def _follow(self) -> None:
-        """Open the path again where it is not the open file; while it cannot be opened, the open one is written on."""
+        """Reopen the path where it is not the open file; if that fails, continue with the open file."""
         own = os.fstat(self._stream.fileno())
         with contextlib.suppress(OSError):
             try:
@@ -130,7 +131,7 @@ LogStream: TypeAlias = TextIO | LogFile
 
 @contextmanager
 def log_stream(path: Path | None) -> Iterator[LogStream]:
-    """Give the log file, or standard error where there is none.
+    """Open the log file; without a path yield standard error.
 
     Raises:
         InvalidInput: it cannot be written.
@@ -155,11 +156,11 @@ class ServiceLog:
     """The log of one service.
 
     Args:
-        service_name: in every line.
-        verbosity: what is shown.
-        stream: standard error unless a test looks on.
-        as_json: one JSON object a line; otherwise key=value for people.
-        session: in every line of a session's own process.
+        service_name: included in every line.
+        verbosity: the lines to include.
+        stream: the output; by default standard error.
+        as_json: whether a line is a JSON object; else it is key=value text.
+        session: included in every line of a session's own process.
     """
 
     def __init__(
@@ -192,22 +193,22 @@ class ServiceLog:
 
     @property
     def traces(self) -> bool:
-        """Return whether it logs the events of each sample."""
+        """Return whether the verbosity includes the events of each sample."""
         return self._verbosity >= Verbosity.TRACING
 
     def publish_through(self, publisher: Publisher | None) -> None:
-        """Write every line to the distributed log too; None ends it."""
+        """Write every line to the distributed log too; None stops that."""
         self._publisher = publisher
 
     def reopen(self) -> None:
-        """Open the log file again if it was renamed or deleted: log rotation requests that by SIGHUP."""
+        """Reopen the log file if it was renamed or deleted, as log rotation requests by SIGHUP."""
         if isinstance(self._stream, LogFile):
             self._stream.reopen()
         self.info("log_reopened")
 
     @contextmanager
     def endings(self) -> Iterator[None]:
-        """Log an error that ends the service, and let it pass: there may be no terminal."""
+        """Log an error that ends the service, and raise it again: no terminal may show it."""
         try:
             yield
         except QsctlError as error:
@@ -218,19 +219,19 @@ class ServiceLog:
             raise
 
     def error(self, event: str, **fields: object) -> None:
-        """Something failed."""
+        """Log a failure."""
         self._write(Verbosity.EXCEPTIONS, event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Something to look after."""
+        """Log a condition that needs attention."""
         self._write(Verbosity.WARNINGS, event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """Something worth knowing."""
+        """Log a normal event."""
         self._write(Verbosity.INFORMATION, event, fields)
 
     def report_storage(self, event: str, queue: str, reason: str) -> None:
-        """Report that a store failed or recovered, or that the disk is nearly full or is not any more."""
+        """Log that a store failed or recovered, or that disk space became scarce or sufficient."""
         fields = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
         if event == "storage_failed":
             self.error(event, **fields)
@@ -238,18 +239,18 @@ class ServiceLog:
             self.warning(event, **fields)
 
     def trace(self, event: str, **fields: object) -> None:
-        """Log what became of one sample."""
+        """Log an event of one sample."""
         self._write(Verbosity.TRACING, event, fields)
 
     def peer_fault(self, fault: PeerFault) -> None:
-        """Messages of a peer that could not be read, which had no effect, and what else the transport reports."""
+        """Log unreadable messages of a peer, which were ignored, and other faults found by the transport."""
         if fault.kind is FaultKind.TYPE:
             self.info(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason)
             return
         self.error(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason, count=fault.count)
 
     def events(self, events: Sequence[Event]) -> None:
-        """Log what of the queues' events the verbosity shows."""
+        """Log the queues' events that the verbosity includes."""
         if not self._shows_events:
             return
         for event in events if self.traces else [event for event in events if type(event) in _SHOWN]:

@@ -1,13 +1,12 @@
-"""The memory of a service's process: what it may be, when producers are held back, and how it is given back.
+"""The memory limit of a service's process: its bound, backpressure on producers, and the return of free memory.
 
-Decides: that the process's resident memory is what counts, as the system counts it that would end the process. Above
-the bound every sample of a producer is refused, answered 0, and a producer that could not learn so is not read; what is
-held is delivered, acknowledged and removed, commands are answered, and dead letters and replicas are stored. Producers
-go on below the low mark. What is free is given back to the system first, and looked at again.
+Decides: that the process's resident memory counts, by which the system would also kill it. Above the bound each sample
+of a producer is refused (answered 0), and producers that get no answers are not read; held samples are still delivered,
+acknowledged and removed, commands are answered, and dead letters and replicas are stored. Below the low mark samples
+are accepted again. Free memory is first returned to the system, and the size is measured again.
 
-Free memory that the process cannot give back, for a sample is left on each page of it, is used again before it grows.
-So producers also go on once so much less is held that what comes has room in it; they are held back again only if the
-process grows beyond what it was.
+Free memory that cannot be returned, because each page still has a sample, is reused before the process grows. So
+samples are also accepted once enough held samples have left; they are refused again only if the process grows further.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _CGROUP_FILES: Final = (
 
 
 def available_bytes() -> int:
-    """Return the memory of the machine, or the container's limit; 0: the system does not report it."""
+    """Return the memory of the machine, or the container's limit; 0: unknown."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -59,7 +58,7 @@ def available_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; 0: the system does not report it."""
+    """Return the resident memory of this process; 0: unknown."""
     try:
         pages = Path("/proc/self/statm").read_bytes().split()[1]
     except OSError:
@@ -68,7 +67,7 @@ def resident_bytes() -> int:
 
 
 def bound_of(limits: ServiceLimits, process_count: int = 1) -> int:
-    """Return the bound of one process in bytes, where a service has several; 0: there is none here."""
+    """Return the bound in bytes of one of the service's `process_count` processes; 0: unlimited."""
     total = available_bytes()
     bounds = [total * limits.max_memory_percent // 100] if limits.max_memory_percent < 100 and total else []
     if limits.max_memory_bytes != UNLIMITED:
@@ -77,12 +76,12 @@ def bound_of(limits: ServiceLimits, process_count: int = 1) -> int:
 
 
 def peer_limits_of(limits: ServiceLimits) -> PeerLimits:
-    """Return what of one peer a transport takes notice of."""
+    """Return the limits that the transport applies to each peer."""
     return PeerLimits(limits.max_endpoints_per_peer, limits.max_consumers_per_peer)
 
 
 def give_back() -> None:
-    """Give the system back what the C library holds as free, where it can."""
+    """Return the C library's free memory to the system, where it supports that."""
     if (trim := _trim()) is not None:
         trim(0)
 
@@ -99,11 +98,10 @@ def _trim() -> Any:
 
 
 class HeldCount:
-    """The number of samples in the queues, counted for some of the queues at a time: each count is at most a few calls
-    old.
+    """The number of samples in the queues, counted a part of the queues a call: the result is at most a few calls old.
 
-    With a thousand queues or fewer it is exact. Ten thousand are counted in ten looks: that takes as long as reading
-    the memory's size, and decisions by it concern seconds.
+    With a thousand queues or fewer it is exact. Ten thousand are counted in ten calls, each of which takes as long as
+    reading the memory's size; that is soon enough for decisions that take seconds.
 
     Args:
         queues: returns the queues' current contents, each with a length.
@@ -117,7 +115,7 @@ class HeldCount:
         self._latest = 0
 
     def __call__(self) -> int:
-        """Count on, and return what the last whole count gave."""
+        """Count the next part of the queues; return the result of the last complete count."""
         if self._at >= len(self._round):
             self._round, self._at, self._counted = self._queues(), 0, 0
         end = self._at + COUNTED_AT_ONCE
@@ -130,7 +128,7 @@ class HeldCount:
 
 
 class MemoryGuard:
-    """The watermark of one process.
+    """The high and low watermarks of one process's memory.
 
     Args:
         bound_bytes: producers are held back above it; 0: never.
@@ -141,9 +139,9 @@ class MemoryGuard:
 
     Attributes:
         bound_bytes: the bound above which producers are held back.
-        resident_bytes: at the last check.
+        resident_bytes: the resident memory at the last check.
         is_high: whether producers are held back.
-        held_back_count: how often they were, since the start.
+        held_back_count: the number of times that this began, since the start.
     """
 
     def __init__(
@@ -174,7 +172,7 @@ class MemoryGuard:
         """Memory above the bound that is tolerated: it was not returned to the system although it is free."""
 
     def look(self) -> bool:
-        """Look at the memory, ten times a second at most; whether `is_high` changed."""
+        """Check the memory, at most ten times a second; return whether `is_high` changed."""
         now = self._clock()
         if now < self._look_at:
             return False
@@ -200,8 +198,8 @@ class MemoryGuard:
         return self.is_high is not was_high
 
     def _is_worth_it(self, count: int) -> bool:
-        """Return whether half of what was held since the last time has left, and the process is much larger than it
-        was.
+        """Return whether half of the samples have left since memory was last returned, and the process is still much
+        larger.
         """
         has_left = count < self._peak_count and 2 * count <= self._peak_count
         return has_left and self.resident_bytes >= self._least_bytes + WORTH_BYTES
@@ -210,7 +208,7 @@ class MemoryGuard:
         return bool(self.bound_bytes) and self.resident_bytes > max(self.bound_bytes, self._grown_bytes)
 
     def _let_go_on(self, count: int) -> None:
-        """Let producers go on where there is memory, or as much of it is free as the low mark asks for."""
+        """Stop holding producers back where memory, or the free part of it, reaches the low mark."""
         if self.resident_bytes <= self.bound_bytes * LOW_PERCENT // 100:
             self.is_high = False
             self._grown_bytes = 0

@@ -1,9 +1,9 @@
-"""Figures for Prometheus: what a service counts and measures, and the names of the metrics.
+"""Metrics for Prometheus: the figures of a service, and the names, labels and help of the metrics.
 
-Decides: the names, labels and help of the metrics. They are counted from the core's events, as the statistics are; the
-families are made in the thread of the request (`metrics_server`) from plain numbers that the service's thread leaves
-there. A counter of a known queue is 0 before its first event: `increase()` does not see the step of a counter that is
-born at 1, and the alert for the first dead letter would never fire.
+Decides: which figures exist. They are counted from the core's events, as the statistics are; the metric families are
+built in the thread of the request (`metrics_server`) from plain numbers that the service's thread has published. A
+counter of a known queue exists with 0 before its first event: `increase()` misses the step of a counter that begins at
+1, and the alert for the first dead letter would never fire.
 """
 
 from __future__ import annotations
@@ -52,71 +52,72 @@ _NO_TIME: Final = TimeToDone([0] * (len(TIME_BOUNDS_S) + 1), 0)
 
 
 class PeerFaults(Protocol):
-    """Fault counters of a transport's boundary."""
+    """The counters of invalid messages, as the transport provides them."""
 
     refused_count: int
     """Messages of peers that could not be read."""
     unexpected_count: int
-    """Those of them whose reading raised an error that is not foreseen."""
+    """The part of those whose decoding raised an unexpected error."""
 
     @property
     def denied(self) -> Mapping[str, int]:
-        """Commands without a signature that counts, by cause."""
+        """The number of commands without a valid signature, by cause."""
 
 
 class Budget(NamedTuple):
     """A service's use of its limits."""
 
     limits: Mapping[str, int] = {}
-    """By the limit's name; -1: none. Those `…_per_peer` hold for each peer."""
+    """The limit by its name; -1: unlimited. Names in `…_per_peer` apply to each peer."""
     usage: Mapping[str, int] = {}
-    """Of the peer that uses the most, where the limit is of each."""
+    """The use by the limit's name; for a limit of each peer, that of the peer with the highest use."""
     work_ns: Mapping[str, int] = {}
-    """Time of the service's loop by kind of work."""
+    """Nanoseconds of the service's loop by kind of work."""
     held_back: int = 0
-    """1: producers are held back, for memory is at its limit."""
+    """1: samples of producers are refused, because memory is at its limit; else 0."""
 
 
 class ServiceFigures(NamedTuple):
-    """Counters of one process since its start, and the contents of its queues, by their names."""
+    """Counters of one process since its start, and figures of its queues, by queue name."""
 
     events: dict[tuple[str, str], int]
-    """By kind of event and queue."""
+    """The number of events by kind and queue."""
     held: dict[str, int]
     sent: dict[str, int]
     refused: int
     malformed: int
     unexpected: int
     waiting: dict[str, int]
-    """Samples outside a full queue."""
+    """The number of samples that wait in the reader cache of a full queue."""
     undeliverable: dict[str, int]
-    """Dead samples that the dead-letter queue has no room for."""
+    """The number of dead samples that wait because the dead-letter queue is full."""
     unstored: dict[str, int]
-    """2: the queue's store has failed, and it rests; 1: it enqueues nothing, for the disk is nearly full."""
+    """2: the queue is suspended, because its store has failed; 1: it enqueues nothing, because the disk is nearly full.
+    """
     is_master: Mapping[str, int] = _NONE
-    """Of replicated queues: 1 where this service is the master."""
+    """For replicated queues: 1 if this service is the master, else 0."""
     epoch: Mapping[str, int] = _NONE
     up_to_date: Mapping[str, int] = _NONE
-    """Replicas that hold all that is committed; where this service is not the master, 0."""
+    """The number of replicas that have all committed records; 0 if this service is not the master."""
     has_quorum: Mapping[str, int] = _NONE
     lag: Mapping[str, int] = _NONE
     is_caught_up: Mapping[str, int] = _NONE
-    """Of replicated queues: 0 where this service lost its log and does not hold all of it again yet."""
+    """For replicated queues: 0 while this service, which lost its log, has not caught up again."""
     consumers: Mapping[str, int] = _NONE
     oldest_ns: Mapping[str, int] = _NONE
-    """When the oldest held sample was enqueued, on the service's clock; absent for an empty queue."""
+    """Time at which the oldest held sample was enqueued, on the service's clock; absent for an empty queue."""
     time_to_done: Mapping[str, TimeToDone] = {}
     refreshed_at_ns: Nanoseconds = 0
-    """On the monotonic clock of the machine; 0: never yet."""
+    """Time of these figures on the machine's monotonic clock; 0: not yet made."""
     state: ServiceState = "starting"
     limits: Mapping[str, int] = _NONE
     usage: Mapping[str, int] = _NONE
     work_ns: Mapping[str, int] = _NONE
     held_back: int = 0
     refused_frames: int = 0
-    """Frames of other members without effect: no replica can have sent them."""
+    """The number of frames of other members that were ignored, since no correct replica sends them."""
     denied: Mapping[str, int] = _NONE
-    """Commands without a signature that counts, by cause."""
+    """The number of commands without a valid signature, by cause."""
 
 
 _GAUGES: Final = {
@@ -149,7 +150,7 @@ _TOTALS: Final = {
 
 
 class Tally:
-    """Counts for Prometheus; used by the service's thread."""
+    """The counters for Prometheus, updated by the service's thread."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class Tally:
         """As they were at the last `refresh`; never changed, so that any thread may read them."""
 
     def count(self, events: Iterable[Event]) -> None:
-        """Count events by their kind and queue, and how long acknowledged samples were in their queue."""
+        """Count events by kind and queue, and the residence times of acknowledged samples."""
         counts, times = self._events, self._times
         for event in events:
             number = event.count if type(event) is SamplesRestored else 1
@@ -184,7 +185,7 @@ class Tally:
                 buckets[-1] += spent_ns
 
     def refresh(self) -> bool:
-        """Make new figures, at most once a second; whether it did."""
+        """Publish new figures, at most once a second; return whether it did."""
         now = time.monotonic_ns()
         if now - self._refreshed_at_ns < REFRESH_NS:
             return False
@@ -212,7 +213,7 @@ class Tally:
         return True
 
     def leave(self) -> None:
-        """Note that the service accepts no more."""
+        """Record that the service accepts no more samples."""
         self.figures = self.figures._replace(state="leaving")
 
     def _trouble(self, queue: SharedReaderQueue) -> int:
@@ -237,9 +238,9 @@ class Tally:
 
 
 def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[Metric]:
-    """Yield the metrics of a service from the figures of its processes at `now`.
+    """Yield the metrics of a service at `now` from the figures of its processes.
 
-    A queue is in one process, so that nothing is to be added up but totals.
+    Each queue belongs to one process, so only totals are added up.
     """
     events = CounterMetricFamily(
         "qsctl_queue_events", "What happened to samples, since the start.", labels=["queue", "event"]
@@ -288,7 +289,7 @@ def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[
 
 
 def _budget_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:
-    """Yield the metrics of limits: of several processes the one that uses the most, but queues add up."""
+    """Yield the metrics of limits; of several processes the highest use counts, except that queues are added up."""
     limit = GaugeMetricFamily(
         "qsctl_limit", "Limit of the service, or of each of its peers; -1: none.", labels=["limit"]
     )
@@ -313,7 +314,7 @@ def _budget_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:
 
 
 def documented() -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, type, labels and help of each metric, as Prometheus names them."""
+    """Yield name, type, labels and help of each metric, in Prometheus' notation."""
     for family in families([]):
         labels = ", ".join(getattr(family, "_labelnames", ()))
         name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -1,9 +1,9 @@
 """The HTTP port of a service: metrics for Prometheus and probes for supervisors, off unless a port is given.
 
-Decides: what a request is answered with. `/metrics` has the families of `metrics`, and those of the process; `/healthz`
-answers 200 as long as the service's loop turns, `/readyz` as long as every queue accepts samples, else 503 with a line
-for each reason. It listens on the loopback unless an address is given. Connections, their idle time, and what a request
-may hold are bounded: strangers on this port cost two threads and no more.
+Decides: the responses. `/metrics` has the families of `metrics`, and those of the process; `/healthz` returns 200 as
+long as the service's loop runs, `/readyz` as long as every queue accepts samples, else 503 with a line for each reason.
+It listens on loopback unless an address is given. The number of connections, their idle time and the size of a request
+are bounded: clients of this port use at most two threads.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class MetricsServer(Collector):
     """The HTTP port of one service.
 
     Args:
-        figures: those of each process of the service, for each request; called in the request's thread.
+        figures: returns the figures of each process of the service; called in each request's thread.
         address: to listen on.
-        port: to listen on; 0: any that is free.
+        port: to listen on; 0: any free one.
 
     Raises:
-        Unavailable: the port is taken, or the address is none of this machine.
+        Unavailable: the port is in use, or the address is not one of this machine.
     """
 
     def __init__(self, figures: Callable[[], Iterable[ServiceFigures]], address: str, port: int) -> None:
@@ -93,7 +93,7 @@ class MetricsServer(Collector):
         self._thread.start()
 
     def collect(self) -> Iterator[Metric]:
-        """Return the families of the service."""
+        """Return the metric families of the service."""
         return families(list(self._figures()), time.time_ns())
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class MetricsServer(Collector):
         wasyncore.close_all(self._map, ignore_all=True)
 
     def _answer(self, asked: WSGIEnvironment, start: StartResponse) -> list[bytes]:
-        """Answer a request; a WSGI application."""
+        """Respond to an HTTP request, as a WSGI application."""
         status, kind, body = self._found(asked["REQUEST_METHOD"], asked.get("PATH_INFO", "/"))
         headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")]
         start(status, headers)
@@ -130,7 +130,7 @@ class MetricsServer(Collector):
 
 
 def faults_of_health(parts: Iterable[ServiceFigures], now: Nanoseconds) -> list[str]:
-    """Return why a supervisor should start the service again: its loop hangs at `now`, monotonic. Empty: it turns."""
+    """Return the reasons for a supervisor to restart the service: its loop hangs at `now`, monotonic. Empty: none."""
     return [
         f"the service's loop has not turned for {(now - part.refreshed_at_ns) // SECOND_NS} s"
         for part in parts
@@ -139,7 +139,7 @@ def faults_of_health(parts: Iterable[ServiceFigures], now: Nanoseconds) -> list[
 
 
 def faults_of_readiness(parts: Iterable[ServiceFigures], now: Nanoseconds) -> list[str]:
-    """Return why the service does not accept samples for all of its queues. Empty: it does."""
+    """Return the reasons why the service does not accept samples for all of its queues. Empty: it does."""
     parts = list(parts)
     faults = faults_of_health(parts, now)
     for part in parts:

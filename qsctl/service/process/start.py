@@ -1,6 +1,6 @@
-"""Starting a service as the command line wants it: log, domains, daemon, and what goes beside [QS 4.2].
+"""The start of a service from the command line: log, domains, daemon, metrics and supervisor [QS 4.2].
 
-Decides: the order. Everything that can be refused is refused before a file is written or a domain is entered.
+Decides: the order. Every check comes before a file is written or a domain is entered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ NAMES_PAUSE_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The options of Table 4.1 and ours, less those that chose the configuration. Durations in ns unless noted."""
+    """The options of [QS Table 4.1] and ours, without those that select the configuration. Durations in ns unless
+    noted.
+    """
 
     interface: str = LOOPBACK
     peers: tuple[str, ...] = ()
@@ -60,26 +62,26 @@ class StartOptions:
     warnings: tuple[str, ...] = ()
     record: StartRecording | None = None
     forgets_configuration: bool = False
-    """The configuration comes from other services: what an earlier run kept of it is dropped [QS 2.14.1]."""
+    """Whether the configuration kept by an earlier run is dropped, because it comes from other services [QS 2.14.1]."""
     reread: Callable[[], ServiceConfiguration] | None = None
-    """Reads the configuration's files again, at SIGHUP; None: it came from no files."""
+    """Function that reads the configuration's files again, at SIGHUP; None: it was not read from files."""
     members: tuple[str, ...] = ()
-    """The application names of the replication cluster's members; empty: they are found."""
+    """The application names of the replication cluster's members; empty: they are discovered."""
     discards_damaged: bool = False
-    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+    """Whether to continue with the intact records after a loss; else the service does not start."""
     without_tcp: bool = False
-    """Whether participants that ask for TCP are served over UDP alone."""
+    """Whether participants configured for TCP use UDP only."""
 
 
 def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
-    """Run a service until it is stopped; gives what stopped it: a signal's name or SHUTDOWN.
+    """Run a service until it is stopped; return the cause: a signal's name or SHUTDOWN.
 
-    `on_start` is called once it can be reached, with where it can be, for people.
+    `on_start` is called once clients can reach it, with a line for people that describes how.
 
     Raises:
-        Refused: the configuration asks for what this version cannot do.
+        Refused: the configuration requires a feature that this version does not have.
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
-        Unavailable: DDS, or the metrics port, cannot be had.
+        Unavailable: DDS cannot start, or the metrics port is not available.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
     members = members_of(configuration, options.members)
@@ -145,11 +147,11 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
 
 
 def _await_names(peers: Sequence[str], log: ServiceLog) -> None:
-    """Wait until the names of peers can be resolved: machines and containers that start together have none at first.
+    """Wait until the host names of peers can be resolved: machines that start together may not be in DNS at first.
 
     Raises:
-        UsageError: one is not written as a peer is.
-        NoAnswer: one cannot be resolved in time.
+        UsageError: a peer is malformed.
+        NoAnswer: a name cannot be resolved in time.
     """
     deadline, is_reported = time.monotonic() + NAMES_PATIENCE_S, False
     while True:
@@ -168,7 +170,7 @@ def _await_names(peers: Sequence[str], log: ServiceLog) -> None:
 def _opened(
     configuration: ServiceConfiguration, options: StartOptions, daemon_options: DaemonOptions, log: ServiceLog
 ) -> Daemon | Coordinator:
-    """Return the service as one process, or as one that has a process for each group of sessions [QS 3.3.9]."""
+    """Return the service as one process, or as a coordinator with a process for each group of sessions [QS 3.3.9]."""
     is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
     if len(session_groups(configuration.service)) <= 1 or is_member:
         return Daemon(configuration, daemon_options, log)
@@ -184,7 +186,7 @@ def _opened(
 
 
 def _where(configuration: ServiceConfiguration, hosted: ServiceSettings, options: StartOptions) -> str:
-    """Return the line that states where a service can be reached and under which name, with its warnings."""
+    """Return a line with the domains and the name by which clients reach the service, and warnings."""
     domains = sorted({participant.domain_id for participant in hosted.participants})
     administration = options.administration_domain_id
     if administration is None and configuration.administration is not None:

@@ -1,7 +1,7 @@
-"""Messages to the supervisor that started the service, by the protocol of systemd's `sd_notify`.
+"""Notifications to the supervisor that started the service, by systemd's protocol `sd_notify`.
 
-Decides: what a supervisor learns: that the service can be reached, that its loop still turns, and that it leaves.
-Without a supervisor in the environment, nothing is sent.
+Decides: the notifications: the service is ready, its loop still runs, it stops. Without a supervisor in the
+environment, nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Supervisor:
     """The supervisor of this process, or none.
 
     Args:
-        environment: with its socket and the interval of notifications: `NOTIFY_SOCKET`, `WATCHDOG_USEC`,
-            `WATCHDOG_PID`.
+        environment: the variables `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, which have the supervisor's
+            socket and the interval of notifications.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
@@ -37,11 +37,11 @@ class Supervisor:
         self._beat_at_ns: Nanoseconds = 0
 
     def ready(self) -> None:
-        """Report that the service can be reached."""
+        """Notify the supervisor that clients can reach the service."""
         self._send("READY=1")
 
     def beat(self) -> None:
-        """Report that the service's loop turns, three times in each period that the supervisor waits."""
+        """Notify the supervisor that the loop runs, three times in each watchdog period."""
         if not self._beat_every_ns:
             return
         now = time.monotonic_ns()
@@ -50,7 +50,7 @@ class Supervisor:
             self._send("WATCHDOG=1")
 
     def leaving(self) -> None:
-        """Report that the service leaves in order."""
+        """Notify the supervisor that the service is stopping."""
         self._send("STOPPING=1")
 
     def _send(self, text: str) -> None:

@@ -1,9 +1,9 @@
-"""Recording what a running service does, into a run folder that `qsctl summarize`, `report` and `compare` read.
+"""Recordings of a running service's events, as run folders that `qsctl summarize`, `report` and `compare` read.
 
 A recorder is a process of its own: the service encodes its events and sends them through a local socket, the recorder
-folds them into rows and writes them (`eventlog.recording`). So neither Python's one interpreter lock nor a slow disk is
-shared with the service, the sessions of a service are recorded together, and a service that is killed leaves a folder
-that is finished all the same.
+folds them into rows and writes them (`eventlog.recording`). So the service shares neither the interpreter lock nor a
+slow disk with the recorder, the sessions of a service are recorded together, and the folder is finished even if the
+service is killed.
 
 - `recordings.py`: which recording there is: commands, status, log lines, the recorder's process;
 - `reporting.py`: what an engine's process reports, from the beginning on; `beginning.py`: what it holds then;
@@ -11,7 +11,7 @@ that is finished all the same.
 - `recorder.py`: the recorder's process; `new_folder.py`: the folder that a recording begins with;
 - `embedded.py`: a service in a state directory, whose commands leave the story in files until the recording is stopped.
 
-Invariants: a service works on, whatever becomes of its recorder, socket or folder; payloads are never written.
+Invariants: a failure of the recorder, the socket or the folder does not affect the service; payloads are never written.
 
 Read first: `reporting.py`, then `recorder.py`.
 """

@@ -1,4 +1,4 @@
-"""The contents of a service when its recording begins."""
+"""The contents of a service when its recording begins, as the first parts of the event history."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from qsctl.instant import Nanoseconds
 
 
 def beginning(engine: ServiceEngine, now: Nanoseconds) -> Iterator[Part]:
-    """Yield the first parts of the story of an engine between two turns: its queues and consumers, then its samples.
+    """Yield the first parts of an engine's event history between two turns: queues and consumers, then samples.
 
-    It takes some 0.3 µs a sample, encoded, in which the service does nothing else: 0.3 s for a million.
+    It takes about 0.3 µs a sample, encoding included: 0.3 s for a million, during which the service does nothing else.
     """
     queues = list(engine.hosted.by_name.values())
     yield Begun(

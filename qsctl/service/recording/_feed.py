@@ -1,7 +1,7 @@
-"""The way from a service to its recorder: a local socket that the service never waits for.
+"""The connection from a service to its recorder: a local socket on which the service never blocks.
 
-Decides: what becomes of what the socket does not take at once. It waits in memory, up to a bound; beyond it the
-recording ends rather than the service slows down.
+Decides: the handling of a full socket. Events are buffered in memory, up to a bound; beyond it the recording ends, so
+that the service is not slowed down.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARE_BYTES: Final = 1 << 18
 
 
 class Feed:
-    """One process's end of the socket.
+    """The socket and send buffer of one process.
 
     Args:
         address: the socket's path.
@@ -57,11 +57,11 @@ class Feed:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether all that was put has left, or never will."""
+        """Return whether the socket is closed, because everything was sent or the recorder is gone."""
         return self._socket is None
 
     def put(self, part: Part, now: Nanoseconds) -> None:
-        """Send a part with others, at the latest with the next `push`. Too much that waits ends the recording."""
+        """Buffer a part, to be sent at the latest with the next `push`; a full buffer ends the recording."""
         if self.is_over:
             return
         octets = encode(part)
@@ -73,7 +73,7 @@ class Feed:
             self.push()
 
     def put_beginning(self, parts: Iterable[Part]) -> None:
-        """Put what is held at the beginning, however much: what comes later has the whole bound besides."""
+        """Buffer the parts of the beginning, whatever their size, and raise the bound by it."""
         for part in parts:
             self._gather(encode(part))
         self._waiting_bytes_max += self._gathered_bytes
@@ -87,7 +87,7 @@ class Feed:
             self.push()
 
     def push(self) -> None:
-        """Send what waits, as far as there is room."""
+        """Send buffered parts as far as the socket accepts them."""
         if self._socket is None:
             return
         try:
@@ -108,14 +108,14 @@ class Feed:
             self.close()
 
     def wait(self, timeout_s: float) -> None:
-        """Send what waits, and wait for room as long as that takes, at most so long in all."""
+        """Send all buffered parts, waiting at most the given time, and close the socket."""
         if self._socket is not None:
             self._socket.settimeout(timeout_s)
             self.push()
             self.close()
 
     def close(self) -> None:
-        """Let go of the socket and of what waits."""
+        """Close the socket and drop the buffered parts."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -4,7 +4,8 @@ Run as `python -m qsctl.service.recording._recorder FOLDER SOCKET PROCESSES PART
 an inherited socket that listens. It reports its progress on standard output, a line of JSON about once a second and one
 at the end, and ends when every process of the service has ended its event history or is gone.
 
-Decides: when parts are closed, and why a recording ends. The service handles signals: this process ends with it.
+Decides: when parts of the log are closed, and for which reasons a recording ends. It ignores signals: it ends after the
+service.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _FIRST_WORD_S: Final = 60.0
 
 
 class _Reporter:
-    """The events of one process of the service, as received from its socket so far."""
+    """The events received so far from one process of the service."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._received = bytearray()
 
     def frames(self, octets: bytes) -> list[bytes]:
-        """Return the parts that are whole now."""
+        """Return the parts that are complete with these octets."""
         self._received += octets
         found: list[bytes] = []
         at = 0
@@ -72,9 +73,9 @@ class Recorder:
     """One recording, from its first part to its end.
 
     Args:
-        folder: with the `run.json` and `service.json` that it begins with.
+        folder: the folder, which has a `run.json` and a `service.json`.
         listener: the socket to which the processes of the service connect.
-        processes: how many.
+        processes: the number of those processes.
         part_s: see `PART_S`.
     """
 
@@ -91,7 +92,7 @@ class Recorder:
         self._text = ""
 
     def run(self) -> None:
-        """Listen until the recording ends, and finish the folder."""
+        """Receive events until the recording ends, and finish the folder."""
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
         began = time.monotonic()
@@ -125,13 +126,13 @@ class Recorder:
         self._report(is_complete=True)
 
     def _fail(self, text: str) -> None:
-        """End with the events that are in the folder, and record the failure there, if possible."""
+        """End the recording with the events that are in the folder, and record the failure there, if possible."""
         self._end, self._text = RecordingEnd.FAILED, text
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.finish(self._end, text)
 
     def _listen(self) -> bool:
-        """Fold what has come, waiting for it for a moment; whether anything came."""
+        """Receive and fold events, waiting briefly for them; return whether any arrived."""
         ready = self._selector.select(_REPORT_S)
         for key, _ in ready:
             if key.fileobj is self._listener:
@@ -197,7 +198,7 @@ class Recorder:
 
 
 def fold_of(folder: Path, info: RunInfo) -> Fold:
-    """Return the fold that a recording's folder asks for."""
+    """Return the fold for a recording's folder."""
     recording = info.recording
     assert isinstance(recording, Recording)
     settings = msgspec.json.decode((folder / SERVICE_FILE).read_bytes(), type=ServiceSettings)
@@ -207,7 +208,7 @@ def fold_of(folder: Path, info: RunInfo) -> Fold:
 
 
 def main(arguments: list[str]) -> None:
-    """Record; see the module."""
+    """Run the recorder with the arguments described at the module."""
     folder, number, processes, part_s = arguments
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)

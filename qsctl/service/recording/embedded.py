@@ -1,11 +1,11 @@
 """The recording of a service that lives in a state directory and runs inside each command.
 
-There is no process between two commands that could write rows as they come, and a sample's row spans several commands.
-So each command writes its events to a file of the event history, in the recording's folder, and the command that ends
-the recording makes the rows of all of them. Between commands nothing happens; samples that a command held when it ended
-are assigned to no consumer (`Resumed`).
+No process runs between two commands that could write rows, and a sample's row spans several commands. So each command
+writes its events to a file of the event history, in the recording's folder, and the command that ends the recording
+makes the rows from all files. Samples that a command had received and not acknowledged when it ended are assigned to no
+consumer afterwards (`Resumed`).
 
-Decides: which state outlives a command. A recording that cannot be written ends, and no command fails for it.
+Decides: which state outlives a command. A recording that cannot be written ends, without making a command fail.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class EmbeddedRecording:
     """The recording of one state directory, for one command.
 
     Args:
-        state_directory: where its status is kept.
-        engine: restored, before its first turn.
+        state_directory: the directory with its status.
+        engine: the restored engine, before its first turn.
         now: Unix nanoseconds.
     """
 
@@ -63,7 +63,7 @@ class EmbeddedRecording:
         engine.hosted.reports_inputs = self.status.is_on
 
     def answer(self, command: RecordingCommand, configuration: ServiceConfiguration) -> Reply:
-        """Carry out a command about recordings and answer it."""
+        """Execute a command about recordings and return its reply."""
         try:
             match command:
                 case StartRecording():
@@ -79,12 +79,12 @@ class EmbeddedRecording:
         return Reply(ReturnCode.OK, "" if self.status.folder else "there was no recording", self.status)
 
     def report(self, released: Released) -> None:
-        """Leave what a turn did in the story."""
+        """Append the events of a turn to the event history."""
         if self.status.is_on and (released.events or released.inputs):
             self._append([Happened(released.events, list(released.inputs))])
 
     def end(self, end: RecordingEnd, text: str = "") -> None:
-        """Make the rows of the whole story, and note how the recording ended."""
+        """Make the rows of the whole event history, and record how the recording ended."""
         if not self.status.is_on:
             return
         self._engine.hosted.reports_inputs = False
@@ -114,7 +114,7 @@ class EmbeddedRecording:
         self._write()
 
     def _append(self, parts: list[Part]) -> None:
-        """Append parts to this command's file; the first is what another command left behind."""
+        """Append parts to this command's file, which begins with the state left by the last command."""
         try:
             if self._story is None:
                 folder = Path(self.status.folder) / STORY_FOLDER
@@ -145,7 +145,7 @@ class EmbeddedRecording:
         return sum(path.stat().st_size for path in Path(self.status.folder).rglob("*") if path.is_file())
 
     def _finish(self, end: RecordingEnd, text: str) -> None:
-        """Fold the story, which imports what a command does not need otherwise."""
+        """Fold the event history into rows; the imports for that are needed by this command only."""
         from qsctl.eventlog.recording.writer import RecordingWriter
         from qsctl.service.recording._recorder import fold_of
 
@@ -187,9 +187,9 @@ class EmbeddedRecording:
         self._write()
 
     def _read(self) -> RecordingStatus:
-        """Return the status as it was noted; a copy of a state directory does not go on with the original's recording.
+        """Return the stored status; a copy of a state directory does not continue the original's recording.
 
-        Moved in its file system a directory keeps its number there, and a copy has another.
+        A directory moved in its file system keeps its inode, and a copy has another.
         """
         try:
             text = self._state_file.read_bytes()
@@ -217,7 +217,7 @@ class EmbeddedRecording:
 
 
 def _parts(story: Path) -> Iterator[Part]:
-    """Yield the parts of one command; one that was killed has left its last part half written."""
+    """Yield the parts written by one command; a killed one may have left an incomplete last part, which is skipped."""
     octets = story.read_bytes()
     at = 0
     while at + LENGTH.size <= len(octets):

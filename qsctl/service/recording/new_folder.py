@@ -1,4 +1,4 @@
-"""The folder that a recording begins with: claimed, with the service's configuration and a `run.json`."""
+"""The folder of a new recording: claimed, with the service's configuration and a `run.json`."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ MAX_BYTES_MIN: Final = 1 << 20
 
 
 def check(command: StartRecording) -> None:
-    """Check what is asked for.
+    """Check the options of a command to start a recording.
 
     Raises:
-        UsageError: a level, a share or a size that is none.
-        InvalidInput: something is in the folder already.
+        UsageError: a level, a fraction or a size is invalid.
+        InvalidInput: the folder is not empty.
         Unavailable: this installation cannot write recordings.
     """
     require("pyarrow")
@@ -72,18 +72,18 @@ def begin_folder(
     processes: int,
     share_count: int,
 ) -> tuple[Path, RunInfo]:
-    """Claim the folder and write what is known at the beginning.
+    """Claim the folder, and write the files that are known when the recording begins.
 
     Args:
-        command: what is asked for.
-        configuration: what the service was started with: its types and QoS libraries.
-        settings: what it hosts now.
+        command: the requested recording.
+        configuration: the service's configuration at its start, for its types and QoS libraries.
+        settings: the service's current settings.
         started_at_ns: Unix nanoseconds.
-        processes: of the service.
-        share_count: how many samples its queues move in a row; 0: no bound.
+        processes: the number of the service's processes.
+        share_count: the number of samples that its queues move in one step; 0: no bound.
 
     Raises:
-        UsageError: what is asked for cannot be.
+        UsageError: an option of the command is invalid.
         InvalidInput: the folder is not empty, or cannot be written.
     """
     check(command)

@@ -1,6 +1,6 @@
 """The recording of a service: its commands, its status, its log lines, the recorder's process.
 
-Decides: that there is one at a time, and the figures that an operator sees of it. The processes whose engines report
+Decides: that a service has one recording at a time, and the figures of its status. The processes whose engines report
 are reached through `report_to`.
 """
 
@@ -39,7 +39,7 @@ _LEAVE_S: Final = 20.0
 
 
 def is_recording_request(message: Inbound) -> TypeGuard[CommandRequest]:
-    """Return whether a message is a command about recordings: not the engine's to answer."""
+    """Return whether a message is a command about recordings, which the engine does not handle."""
     return isinstance(message, CommandRequest) and isinstance(message.command, RecordingCommand)
 
 
@@ -47,11 +47,11 @@ class Recordings:
     """The recordings of one service, one after the other.
 
     Args:
-        configuration: what the service was started with.
-        settings: gives what it hosts now.
-        processes: gives how many processes report.
-        report_to: has every process report to the recorder at this address from now on; empty: no more.
-        log: the service's lines.
+        configuration: the service's configuration at its start.
+        settings: returns the service's current settings.
+        processes: returns the number of processes that report.
+        report_to: makes every process report to the recorder at an address from now on; empty: stop reporting.
+        log: the service's log.
         part_s: seconds after which parts are closed.
     """
 
@@ -76,7 +76,7 @@ class Recordings:
         """Of the recording in progress, or of the last one."""
 
     def answer(self, request: CommandRequest) -> CommandReply:
-        """Carry out a command of a peer and answer it."""
+        """Execute a peer's command and return its reply."""
         name = self._settings().application_name
         try:
             reply = self._answer(request.command)
@@ -98,11 +98,11 @@ class Recordings:
         return Reply(ReturnCode.OK, "" if self.status.folder else "there was no recording", self.status)
 
     def start(self, command: StartRecording) -> None:
-        """Begin a recording.
+        """Start a recording.
 
         Raises:
-            UsageError: what is asked for cannot be.
-            Refused: there is one already.
+            UsageError: an option of the command is invalid.
+            Refused: a recording is in progress already.
             InvalidInput: the folder is not empty, or cannot be written.
         """
         if self._current is not None:
@@ -135,14 +135,16 @@ class Recordings:
         """End the recording in progress; the recorder finishes the folder.
 
         Raises:
-            Refused: there is none.
+            Refused: no recording is in progress.
         """
         if self._current is None:
             raise Refused("no recording is in progress", remedy="Begin one with `qsctl record start DIR`.")
         self._report_to("")
 
     def poll(self) -> None:
-        """Note how far the recorder is; to be called now and then. A recording that ended is logged once."""
+        """Update the status from the recorder's reports, and log the end of a recording once; to be called
+        regularly.
+        """
         recorder = self._current
         if recorder is None:
             return
@@ -171,7 +173,7 @@ class Recordings:
             self._log.error("recording_ended", **fields, cause=self.status.end, text=self.status.text)
 
     def close(self) -> None:
-        """Wait for the recorder of a service that has reported its end."""
+        """Wait for the recorder, after the service has reported its end."""
         if self._current is not None:
             self._current.wait(_LEAVE_S)
             self.poll()
@@ -181,7 +183,7 @@ class Recordings:
 
 
 class _Recorder:
-    """A recorder's process, and its reports about itself."""
+    """A recorder's process, and the reports of its progress."""
 
     def __init__(self, folder: Path, processes: int, part_s: float) -> None:
         self._place = TemporaryFolder("qsctl-recorder-")
@@ -217,11 +219,11 @@ class _Recorder:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     def how_it_ended(self) -> str:
-        """Return the exit status of a recorder that ended without a report, as text."""
+        """Return a text with the exit status, for a recorder that ended without a report."""
         self._threads[1].join(1.0)
         code = self._process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
@@ -229,13 +231,13 @@ class _Recorder:
         return f"{how}: {last}" if last else how
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended, at most so long."""
+        """Wait until the process has ended, at most the given time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
             self._threads[0].join(1.0)
 
     def close(self) -> None:
-        """Let go of it: one that goes on ends by itself, for nothing speaks to it any more."""
+        """Release the process without ending it: it ends by itself once its sockets are closed."""
         self._place.remove()
 
     def _hear(self, stream: IO[bytes]) -> None:

@@ -1,7 +1,7 @@
-"""Reports of an engine's process to a recorder: its beginning, its events, its end.
+"""The reports of an engine's process to a recorder: its state at the beginning, its events, the end.
 
-Decides: the first instant reported. All earlier events are released first, so that no event is both in the beginning
-and among the later ones.
+Decides: the first instant reported. All earlier events are released first, so that no event is reported twice, as part
+of the beginning and by itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Reporting:
     """The reports of one engine to a recorder.
 
     Args:
-        engine: whose it is.
-        clock: Unix nanoseconds.
-        release: hands on everything that happened so far, so that nothing is pending.
-        reports_each_step: whether the service wants each step as an event when no recorder wants reports.
+        engine: the reporting engine.
+        clock: returns Unix nanoseconds.
+        release: waits for all begun turns and sends their messages and events.
+        reports_each_step: whether the service needs an event for each step even without a recorder.
     """
 
     def __init__(
@@ -50,7 +50,9 @@ class Reporting:
         engine.hosted.reports_each_step = reports_each_step
 
     def begin(self, address: str) -> None:
-        """Report to the recorder at this address from now on; one that is not there gets none, and logs that itself."""
+        """Report to the recorder at this address from now on; do nothing where it does not exist, as its owner logs
+        that.
+        """
         self.end()
         self._release()
         try:
@@ -64,7 +66,7 @@ class Reporting:
         self._feed = feed
 
     def report(self, released: Released) -> None:
-        """Report what happened in a turn."""
+        """Report the events of a turn."""
         feed = self._feed
         if feed is None or not (released.events or released.inputs):
             return
@@ -74,7 +76,7 @@ class Reporting:
         feed.put(Happened(released.events, list(released.inputs)), self._clock())
 
     def go_on(self) -> None:
-        """Send what waits, some times a second; to be called more often."""
+        """Send buffered events at intervals; to be called more often than these."""
         feed = self._feed
         if feed is not None and (now := self._clock()) >= self._sends_at_ns:
             self._sends_at_ns = now + SEND_EVERY_NS
@@ -83,14 +85,14 @@ class Reporting:
                 self._rest()
 
     def end(self) -> None:
-        """Report the end, and nothing more."""
+        """Report the end, and stop reporting."""
         if self._feed is not None and not self._feed.is_over:
             self._release()
             self._feed.end(self._clock())
             self._rest()
 
     def close(self) -> None:
-        """Wait for the recorder to have received the end; without one it finds that the service is gone."""
+        """Wait until the recorder has received the end; without an end, close the socket."""
         feed, self._feed = self._feed, None
         if feed is not None and feed.is_over:
             feed.wait(_LEAVE_S)
@@ -98,7 +100,7 @@ class Reporting:
             feed.close()
 
     def _rest(self) -> None:
-        """Stop reporting what only a recorder wants; the feed stays until everything has left."""
+        """Stop the events that only a recorder needs; the feed stays until everything is sent."""
         hosted = self._engine.hosted
         hosted.reports_each_step, hosted.reports_inputs = self._reports_each_step, False
         if self._feed is not None and self._feed.is_closed:

@@ -3,7 +3,7 @@
 Decides: when the members are known. [QS 7.2] sets their number (`<queue_instances>`) and gives each instance an
 application name; it does not specify how they discover each other. Our reading: without names on the command line the
 members are the first services of this configuration's name, up to that number, that are in the domain together. From
-then on they are fixed, and kept with the replicas' log: what is a quorum must not depend on which services are present.
+then on they are fixed, and kept with the replicas' log: the quorum must not depend on which services are present.
 A service without names adopts those of another one, if its own is among them.
 """
 
@@ -21,12 +21,12 @@ _STAND_IN: Final = "?"
 
 
 class Membership:
-    """The names of a cluster's members, as far as they are known.
+    """The names of a cluster's members, known or still to be discovered.
 
     Args:
         name: this service's application name.
-        count: how many members there are.
-        names: those that are known; empty: they are to be found.
+        count: the number of members.
+        names: the names of all members; empty: to be discovered.
     """
 
     def __init__(self, name: str, count: int, names: Sequence[str] = ()) -> None:
@@ -43,11 +43,11 @@ class Membership:
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
-        """The names of the members; where they are not known, names that no service has, beside the own one."""
+        """The names of the members; until they are known, the own name and names that no service can have."""
         return self.names or (self.name, *(f"{_STAND_IN}{number}" for number in range(2, self.count + 1)))
 
     def find(self, now: Nanoseconds, others: Collection[str]) -> bool:
-        """Look at the other services of the cluster that are there; whether the names became known by that."""
+        """Update the discovered services; return whether this made the members known."""
         if self.is_known:
             return False
         found = frozenset(others) | {self.name}
@@ -59,23 +59,23 @@ class Membership:
         return True
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when `find` has something to do though nothing changed; None: never."""
+        """Return when `find` must be called without a change of services; None: never."""
         return None if self.is_known or len(self._found) != self.count else self._found_at_ns + UNCHANGED_NS
 
     def learn(self, names: Sequence[str]) -> bool:
-        """Take over the names that another member knows; whether they were not known before."""
+        """Adopt the names known to another member; return whether they were unknown before."""
         if self.is_known or len(names) != self.count or self.name not in names:
             return False
         self.names = tuple(sorted(names))
         return True
 
     def agrees(self, names: Sequence[str]) -> bool:
-        """Return whether another service that knows the members' names knows these, or knows none."""
+        """Return whether another service's member names are the same, or either side does not know them."""
         return not names or not self.is_known or tuple(sorted(names)) == self.names
 
     @property
     def lack(self) -> str:
-        """Why the members are not known yet, for people; empty: they are."""
+        """The reason, for people, why the members are not known yet; empty: they are known."""
         if self.is_known:
             return ""
         found = ", ".join(sorted(self._found or {self.name}))

@@ -1,6 +1,6 @@
-"""From what replicas ask to be stored to the log of the process, and back at the start [QS 7.1].
+"""The mapping between the writes of replicas and the operations of their common log [QS 7.1].
 
-Decides: how a `LogWrite` of a replica is written, and which replica has lost its log.
+Decides: which operations a replica's `LogWrite` becomes, and which replica has lost its log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.
 
 
 def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
-    """Give every persistent replica its stored records, before the member starts; return the other streams.
+    """Pass every persistent replica its stored records, before the member starts; return the other streams.
 
-    A replica without records, in a log that has lost nothing, is new: it has no vote until a group forms, or a master
-    has sent it the others' records. In a log that is damaged, or shorter than it was when it was closed in order, none
-    has a vote until it has caught up: the others may know its earlier votes.
+    A replica without records in an intact log is new: it does not vote until a group forms, or a master has sent it the
+    group's records. If the log is damaged, or shorter than when it was closed properly, no replica votes until it has
+    caught up: the other members may know earlier votes of it.
     """
     found = log.pop_found()
     for stream, replica in member.replicas.items():
@@ -42,7 +42,7 @@ def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
 
 
 def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operation]:
-    """Give what the writes do to the log, in their order."""
+    """Yield the operations of the writes, in their order."""
     for write in writes:
         if write.hard_state is not None:
             yield StateSet(write.stream, _stored_state(write.hard_state))
@@ -54,7 +54,7 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
 
 
 def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:
-    """Return the content that the log must have, for replicas whose writes were all handed over."""
+    """Return the streams that the log must contain, for replicas without pending writes."""
     return {each.stream: _written(each) for each in replicas if each.is_persistent and not each.is_failed}
 
 
@@ -69,6 +69,6 @@ def _stored_state(state: HardState) -> StoredHardState:
 
 
 def stored_log(stored: StoredStream) -> StoredLog:
-    """Return what a replica takes up of a stream."""
+    """Return a stored stream in the form that a replica restores."""
     state = HardState(*msgspec.structs.astuple(stored.hard_state))
     return StoredLog(state, stored.snapshot_index, stored.snapshot_records, stored.records)

@@ -1,8 +1,8 @@
 """The writes of replicas to their log, with one sync in progress while the service works on [QS 7.1].
 
 Decides: when the log is written, synced and compacted. Queues that are not replicated have other files and another
-sync: neither waits for the other. A write or sync that failed is never tried again: the replicas fall silent until the
-process starts again.
+sync: neither waits for the other. A failed write or sync is not repeated: the replicas send nothing until the process
+is restarted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ ReportFailure: TypeAlias = Callable[[Damaged], None]
 
 
 class ReplicaWrites:
-    """The log of a member's replicas, and what is being written to it.
+    """The log of a member's replicas, and the write in progress.
 
     Args:
-        member: whose replicas they are.
-        log: theirs.
-        resting: the streams in it whose queues are not hosted: they stay, for another time.
+        member: the member with the replicas.
+        log: the replicas' log.
+        resting: streams in the log whose queues are not hosted now; they are kept.
         clock: the wall clock.
         on_synced: called in another thread when a sync is over; must not block.
-        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
-        open_syncs: makes what syncs the log, and what compacts it.
+        quick_sync_s: a faster sync runs in the calling thread; 0: none does.
+        open_syncs: returns a runner of syncs, and another one of compactions.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class ReplicaWrites:
         self.report_failure: ReportFailure = lambda _: None
 
     def keep_members(self, names: list[str]) -> None:
-        """Keep the names of the cluster's members with the next write, where a replica is persistent."""
+        """Store the names of the cluster's members with the next write, if a replica is persistent."""
         self._members = names
 
     def go_on(self, *, waits: bool = False) -> bool:
-        """Report what has become durable, and write what is to be; whether something was reported."""
+        """Report finished writes to the member and begin the next ones; return whether something was reported."""
         has_reported = False
         while True:
             if self._in_progress is not None:
@@ -111,7 +111,7 @@ class ReplicaWrites:
             has_reported = self._report() or has_reported
 
     def close(self) -> None:
-        """Write what was asked for, and let go of the log.
+        """Finish the requested writes, and close the log.
 
         Raises:
             Damaged: the disk refuses.
@@ -122,7 +122,7 @@ class ReplicaWrites:
         self._log.close()
 
     def _next(self) -> tuple[Sync | None, Syncs]:
-        """Write what is to be written; return what is left to do, and where."""
+        """Write all pending operations, or begin a compaction; return the pending sync, or None, and its runner."""
         writes, hosted = self._member.pop_writes(), self._member.replicas
         if not writes and hosted is self._hosted and self._members is None and not self._was_written:
             return None, self._syncs
@@ -155,7 +155,7 @@ class ReplicaWrites:
         return None, self._syncs
 
     def _end(self, stream: str) -> Iterator[Operation]:
-        """Drop a stream, but for the groups that its replica was in: one of them may come back."""
+        """Yield the operations that drop a stream, except the list of its former groups: one of them may return."""
         yield Dropped(stream)
         state = self._member.ended.get(stream)
         if state is not None and (left := state.leaving(state.incarnation)):

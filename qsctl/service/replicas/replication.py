@@ -1,8 +1,8 @@
 """A running service as a member of a replication cluster: its replicas, their log, and their messages [QS 7].
 
 Decides: the order. The records of the replicas are written to their log; their messages are sent once those are
-durable, in one datagram a turn to each of the others. The protocol is `qsctl.core.high_availability`'s; the loop of the
-service steps the member as it would step the engine alone.
+durable, in one datagram a turn to each other member. `qsctl.core.high_availability` has the protocol; the loop of the
+service steps the member instead of the engine.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ COMPLAINTS_MAX: Final = 1_000
 
 
 def member_count(configuration: ServiceConfiguration, hosted: ServiceSettings) -> int:
-    """Return how many members the cluster of a service has; 0: it is in none.
+    """Return the number of members of a service's cluster; 0: the service is in none.
 
-    A queue that a command deleted may be created again by another one: the service that its file makes a member of a
-    cluster stays one while it hosts no replicated queue.
+    A service whose file makes it a member of a cluster stays one while it hosts no replicated queue, because a command
+    may create a deleted queue again.
 
     Args:
-        configuration: as it was read.
-        hosted: what the service hosts: a stored configuration may have taken its place [QS 2.14.1].
+        configuration: the configuration as read.
+        hosted: the current settings, which may be those of a stored configuration [QS 2.14.1].
 
     Raises:
         Refused: two parts name different numbers.
@@ -75,41 +75,41 @@ class OpensLinks(Protocol):
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
     ) -> Link:
-        """Open the letters between the replicas of queues."""
+        """Open the link for messages between the replicas of queues."""
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> Link:
-        """Open the letters about the configuration."""
+        """Open the link for messages about the configuration."""
 
 
 class Lines(Protocol):
-    """A log for lines that people read, see `ServiceLog`."""
+    """The log for people, see `ServiceLog`."""
 
     def info(self, event: str, **fields: object) -> None:
-        """Note what is as it should be."""
+        """Log a normal event."""
 
     def warning(self, event: str, **fields: object) -> None:
-        """Note what may need attention."""
+        """Log a condition that may need attention."""
 
     def error(self, event: str, **fields: object) -> None:
-        """Note what needs attention."""
+        """Log a condition that needs attention."""
 
 
 class Replication:
     """The part of a service that replicates queues, beside its engine.
 
     Args:
-        engine: restored, but for the replicated queues; it journals `REPLICATED`.
-        stores: those of the queues that are not replicated: their directory and claim are used, too.
-        configuration: that of the service.
-        members: the names of the cluster's members; empty: those kept from an earlier start, else they are found.
+        engine: the restored engine, without the samples of replicated queues; it journals `REPLICATED`.
+        stores: the stores of the other queues, whose directory and claim are used, too.
+        configuration: the service's configuration.
+        members: the names of the cluster's members; empty: those stored by an earlier start, else they are discovered.
         clock: see `steady_clock`.
-        log: the service's lines.
+        log: the service's log.
         on_synced: called in another thread when a sync is over; must not block.
-        quick_sync_s: a sync on a disk that takes less is waited for.
-        compacted_over_count: entries that a replica's log keeps before it is compacted.
+        quick_sync_s: a faster sync runs in the calling thread.
+        compacted_over_count: the number of entries above which a replica's log is compacted.
 
     Raises:
-        Refused: the members named are not as many as `queue_instances`, or this service is not among them.
+        Refused: the number of named members is not `queue_instances`, or this service is not among them.
         Damaged: the disk refuses.
     """
 
@@ -184,11 +184,11 @@ class Replication:
     # A turn of the driver.
 
     def poll(self) -> list[ReceivedLetter]:
-        """Return the letters that have come, for `receive`."""
+        """Return the messages that have arrived, for `receive`."""
         return [each for link in self._links.values() for each in link.poll()]
 
     def receive(self, letters: Sequence[ReceivedLetter]) -> bool:
-        """Process what the others sent, and who came or went; whether there was something."""
+        """Process messages and changes of the other members; return whether messages were given."""
         now = self._clock()
         self._look(now)
         if not letters:
@@ -208,7 +208,7 @@ class Replication:
         return True
 
     def go_on(self, *, waits: bool = False) -> None:
-        """Write what the replicas have to write, and let leave what may."""
+        """Write the replicas' pending records, and send the messages whose records are durable."""
         self._writes.go_on(waits=waits)
         self._send()
         for change in self.member.pop_changes():
@@ -217,14 +217,16 @@ class Replication:
             self._report_configuration(self.member.configuration)
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when there is something to do though nothing comes."""
+        """Return the next instant with work to do even if no message arrives, or None."""
         due = [self.member.next_deadline(), self.membership.next_deadline()]
         if not self._all_sent:
             due.append(self._clock() + FLUSH_AGAIN_NS)
         return min((each for each in due if each is not None), default=None)
 
     def hand_over(self, *, waits: bool) -> bool:
-        """Let others be masters, for this service leaves; false: what they lack is on its way, come again."""
+        """Transfer mastership, because this service stops; return False while successors still need records: call
+        again.
+        """
         now = self.member.time.now
         done = [replica.hand_over(now, waits=waits) for replica in self.member.replicas.values()]
         self.go_on()
@@ -232,16 +234,16 @@ class Replication:
 
     @property
     def is_any_master(self) -> bool:
-        """Return whether there is something to hand over."""
+        """Return whether this service is the master of a queue, which must be handed over."""
         return any(replica.is_master for replica in self.member.replicas.values())
 
     @property
     def is_succeeded(self) -> bool:
-        """Return whether no handed-over queue waits for a master, as far as is known here."""
+        """Return whether every handed-over queue has a new master, as far as this service knows."""
         return self._all_sent and all(replica.master for replica in self.member.replicas.values())
 
     def close(self) -> None:
-        """Close the log; the other members are notified that this service leaves."""
+        """Close the log and the links, which notifies the other members that this service has left."""
         self._writes.close()
         for link in self._links.values():
             link.close()

@@ -1,8 +1,8 @@
-"""Samples that are read before messages of other replicas: those messages omit the samples' payloads [QS 7.1.1.1].
+"""The order of reading: samples of producers before messages of other replicas, which omit the payloads [QS 7.1.1.1].
 
-A producer sends a sample to every replica, and the master's entry of it travels without the payload. A replica that has
-not read the sample yet when the entry arrives refuses it, and the master sends it and all later ones again, with the
-payloads: under load a third of all entries.
+A producer sends a sample to every replica, and the master's entry of it omits the payload. A replica that has not read
+the sample yet when the entry arrives refuses it, and the master sends it and all later ones again with payloads.
+Without this order that happened to a third of all entries under load.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ POLLS_MAX: Final = 8
 def read_samples_first(
     letters: Sequence[ReceivedLetter], poll: Callable[[], list[Inbound]], step: Callable[[list[Inbound]], object]
 ) -> list[Inbound]:
-    """Poll, after the letters were taken; step all but what came last, if the letters wait for it.
+    """Poll for samples and step all but the last share, if the letters need the samples' payloads.
 
     Args:
         letters: what the other replicas sent, polled before the samples are.
         poll: returns a share of what has come for the engine.
-        step: lets the engine have it.
+        step: runs a turn of the engine with a share.
 
     Returns:
-        What was polled last, to be stepped with the letters.
+        The last share, to be stepped together with the letters.
     """
     inbox = poll()
     if _leave_out_payloads(letters):

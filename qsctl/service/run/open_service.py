@@ -83,7 +83,7 @@ def open_service(
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
         Refused: two persistent queues would share a file.
-        Damaged: something that was stored is lost, and is not to be discarded.
+        Damaged: stored records are lost, and the user has not accepted that.
     """
     engine = ServiceEngine(
         configuration.service,

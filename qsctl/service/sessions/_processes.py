@@ -85,7 +85,7 @@ class SessionProcess:
         """Send it a message.
 
         Raises:
-            NoAnswer: the process is gone.
+            NoAnswer: the process has ended.
         """
         try:
             self._link.send(message)

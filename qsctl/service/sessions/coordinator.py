@@ -144,19 +144,19 @@ class Coordinator:
         self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
-        """Ask the service to leave; may be called from a signal handler or another thread."""
+        """Request an orderly stop of the service; may be called from a signal handler or another thread."""
         self.stop_cause = cause
         self.transport.wake()
 
     def hang_up(self) -> None:
-        """Open the log again with the next pass; may be called from a signal handler.
+        """Reopen the log in the next pass of the loop; may be called from a signal handler.
 
         The processes of the sessions open it again with their next line.
         """
         self._rereading.request()
 
     def run(self, on_start: Callable[[], None] | None = None, supervisor: Supervisor = NOBODY) -> None:
-        """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+        """Serve until `stop` is called or a SHUTDOWN command arrives, then stop in an orderly way.
 
         Args:
             on_start: called once the service can be reached.

@@ -203,7 +203,7 @@ class _QueueCodec:
     remembered_count = REMEMBERED_COUNT
 
     def decode(self, body: bytes) -> Sequence[Record]:
-        """Return the records of a body, in order; a payload is still to be filled in, see `fill`."""
+        """Return the records of a body, in order; payloads are absent, the caller fills them in with `fill`."""
         try:
             found = _decode(body)
         except UNREADABLE as error:
@@ -216,7 +216,7 @@ class _QueueCodec:
         return None
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
-        """Return the records of many bodies, which is quicker than one by one."""
+        """Return the records of many bodies, faster than one by one."""
         try:
             found = list(map(_decode, bodies))
         except UNREADABLE as error:
@@ -226,7 +226,7 @@ class _QueueCodec:
         return [record for each in found for record in (_parts(each) if type(each) in _SEVERAL else (each,))]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """Note which positions begin and end in bodies, without decoding the rest."""
+        """Add the positions that begin and end in bodies to `into`, without decoding the rest."""
         begin, end = into.begun.add, into.ended.add
         try:
             for body in bodies:
@@ -249,19 +249,19 @@ class _QueueCodec:
             raise UnreadableRecord(str(error)) from error
 
     def moves(self, body: bytes) -> bool:
-        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether a body is of a kind that versions up to 0.2 cannot read, see `Encoded.has_moves`."""
         return body[1] == _MOVED_TAG
 
     def position_of(self, record: Record) -> int | None:
-        """Return the position that a record begins, ends or is about; None for one that is about none."""
+        """Return the position that a record begins, ends or concerns; None where it concerns none."""
         return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
 
     def ended_by(self, record: Record) -> int | None:
-        """Return the position that ends with a record; None: none does."""
+        """Return the position that a record ends, or None."""
         return record.position if type(record) is Removed else None
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """Return the records as bodies."""
+        """Encode records into bodies."""
         bodies: list[bytes] = []
         counts: list[int] = []
         positions: list[int] = []

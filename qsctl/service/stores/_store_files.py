@@ -55,7 +55,8 @@ class StoreFiles:
         claim: the right to write the files, where another process has it for this one; None: it is to be had.
         claim_wait_s: how long to wait for another service that has it.
         log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
         environment: where they are.
 
     Raises:
@@ -163,7 +164,7 @@ class StoreFiles:
 
         Raises:
             InvalidInput, Refused: as from `stem`.
-            Damaged: something is lost, or the disk refuses.
+            Damaged: records are lost, or the disk refuses.
         """
         register = self._register(place.is_persistent)
         known = register.extent(self._entry(name, place))
@@ -191,7 +192,7 @@ class StoreFiles:
 
         Raises:
             Refused: another service uses it, or the directory cannot be written.
-            Damaged: something is lost, or the disk refuses.
+            Damaged: records are lost, or the disk refuses.
         """
         self.hold()
         known = self._register(True).extent(self._service_file.name)

@@ -74,14 +74,15 @@ class Stores:
         log_label: distinguishes the write-ahead logs of a service's processes.
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
-        discards_damaged: whether to go on with what is whole where something is lost; else nothing is changed then.
+        discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
+            changes.
         drops_service_state: whether the stored configuration is not restored: it goes once nothing refuses the start.
         environment: where the files are.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
         Refused: another service uses the files, or the directory cannot be written.
-        Damaged: something is lost, or the disk refuses.
+        Damaged: records are lost, or the disk refuses.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Stores:
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
             Refused: two persistent queues would have the same files, or another service uses them.
-            Damaged: something is lost, or the disk refuses.
+            Damaged: records are lost, or the disk refuses.
         """
         self._places = places
         if any(place.is_persistent for place in places.values()):
