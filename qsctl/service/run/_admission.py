@@ -1,8 +1,8 @@
 """The refusal to create what a service cannot store, offer or replicate [QS 2.14.2, 5.4.1, 7].
 
-The engine does not depend on files, DDS or replicas: a command for a queue whose names cannot be part of a file name,
-whose endpoints cannot be made, or that is to be replicated, is answered here, before it is created. So no part of it
-remains.
+The engine does not depend on files, DDS or replicas. So a command to create a queue whose names cannot be part of a
+file name, whose endpoints cannot be created, or that must be replicated and cannot, is refused here, before any part of
+the queue exists.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def refusal_of(
     limits: Callable[[], ServiceLimits] = ServiceLimits,
     replicates: bool = False,
 ) -> CommandReply | None:
-    """Return the refusal of a change whose queues could have no store, endpoints or replicas; None: there is none.
+    """Return the refusal of a change whose queues could not have stores, endpoints or replicas; None if it is possible.
 
     Args:
-        engine: hosts the queues.
-        stores: theirs.
-        request: asks for the change.
-        try_endpoints: finds out whether a queue's endpoints can be made.
-        limits: gives those of the service.
+        engine: the engine that hosts the queues.
+        stores: the queues' stores.
+        request: the command that requests the change.
+        try_endpoints: tests whether a queue's endpoints can be created.
+        limits: returns the service's limits.
         replicates: whether the service is a member of a replication cluster.
     """
     if not matches(request.target, engine.hosted.application_name):
@@ -74,7 +74,7 @@ def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) 
 
 
 def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, HostedPlace]]:
-    """Return the queues that a command would create, where the engine has the subscriber that they belong to."""
+    """Yield the queues that a command would create, if the engine has the subscriber that they belong to."""
     queues: tuple[SharedReaderQueueSettings, ...]
     match request.command:
         case CreateQueue(subscriber, settings) if len(subscriber.names) == 2:

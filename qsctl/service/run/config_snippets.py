@@ -1,4 +1,4 @@
-"""The XML of a running service: bodies of CREATE and UPDATE [QS 5.4.1 and 5.4.7], and its configuration as it is."""
+"""The XML of a running service: bodies of CREATE and UPDATE [QS 5.4.1 and 5.4.7], and its current configuration."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _BODY: Final = "the command's body"
 
 
 def is_configuration_request(message: Inbound) -> TypeGuard[CommandRequest]:
-    """Return whether a message asks for the whole configuration: not the engine's to answer."""
+    """Return whether a message is a command for the whole configuration, which the engine does not handle."""
     return isinstance(message, CommandRequest) and isinstance(message.command, GetConfiguration)
 
 
 class ConfigSnippets:
-    """Bodies read by `config`; what they leave out is inherited from the service as it is now."""
+    """Parser of command bodies; omitted settings are inherited from the service's current configuration."""
 
     def __init__(self, configuration: ServiceConfiguration, hosted: HostedService) -> None:
         self._configuration = configuration
@@ -42,7 +42,7 @@ class ConfigSnippets:
         )
 
     def configuration(self) -> Reply:
-        """Return the answer to GET /configuration."""
+        """Return the reply to GET /configuration."""
         from qsctl.config.live import live_text
 
         return Reply(ReturnCode.OK, body=ConfigurationText(live_text(self._configuration, self._hosted.settings())))
@@ -57,7 +57,7 @@ class ConfigSnippets:
 
 
 def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
-    """Return the body with the subscriber's first session where it names none, which a person need not know."""
+    """Return the body, with the subscriber's first session added if the body names none."""
     from lxml import etree
 
     from qsctl.config.files.document import BODY_LIMITS, parse_document

@@ -1,4 +1,4 @@
-"""From a configuration to the DDS domains of a running service [QS 3.3.3 to 3.3.6 and 9].
+"""The DDS domains of a running service, from its configuration [QS 3.3.3 to 3.3.6 and 9].
 
 Decides: which domains are entered, with which interface and transport. Administration, monitoring and the distributed
 logger are off unless the configuration or the command line turns them on.
@@ -35,11 +35,11 @@ def places_of_configuration(
         configuration: its configuration.
         settings: interface, peers and lease for every domain.
         administration_domain_id: turns administration on in this domain also where the file disables it [QS Table 4.1].
-        without_tcp: whether participants that ask for plain TCP are served over UDP alone.
+        without_tcp: whether participants configured for plain TCP use UDP only.
 
     Raises:
-        Refused: a participant asks for DDS Security, TLS or a transport that is not available here, or two participants
-            of one domain ask for different transports.
+        Refused: a participant requires DDS Security, TLS or a transport that is not available here, or two participants
+            of one domain require different transports.
     """
 
     def own(qos: Mapping[str, str], where: str) -> DomainSettings:
@@ -83,10 +83,10 @@ def places_of_configuration(
 
 
 def warnings_for(settings: DomainSettings, *, has_key: bool = False) -> list[str]:
-    """Return what an operator should know before others can reach the service.
+    """Return warnings for the operator about the service's reachability and security.
 
     Args:
-        settings: its interface.
+        settings: the service's interface.
         has_key: whether administration commands must be signed.
     """
     if settings.interface == LOOPBACK:

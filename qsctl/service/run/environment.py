@@ -1,7 +1,7 @@
 """The environment of a service process: the interface between the driver and its machine.
 
-Decides: the defaults. The driver (`loop`, `stores`, `replication` and what they are made of) reaches files, threads and
-randomness through an `Environment` alone, and time through that and a clock: so a simulated world steps the same
+Decides: the defaults. The driver (`loop`, `stores`, `replication` and their parts) accesses files, threads and
+randomness through an `Environment` only, and time through that and a clock, so that a simulated world can step the same
 driver.
 """
 
@@ -25,31 +25,31 @@ from qsctl.storage.sqlite.store import SqliteStorage
 
 
 class Syncs(Protocol):
-    """One sync in progress at a time, while the service works; see `SyncThread`."""
+    """A runner of syncs, at most one in progress while the service works; see `SyncThread`."""
 
     def begin(self, sync: Sync) -> bool:
-        """Do a sync, or begin it; whether it is done. None may be in progress."""
+        """Start a sync, while none is in progress; return whether it is finished already."""
 
     @property
     def is_done(self) -> bool:
-        """Return whether the sync that was begun is over; `end` gives how."""
+        """Return whether the sync in progress is finished; `end` returns or raises its result."""
 
     def end(self) -> None:
-        """Wait for the sync that was begun; raises what it raised."""
+        """Wait for the sync in progress, and raise its error."""
 
     def close(self) -> None:
-        """Begin none any more."""
+        """Accept no more syncs."""
 
 
 class OpenSyncs(Protocol):
-    """Makes what does syncs: `on_synced` is called once one that was begun is over."""
+    """Function that creates a runner of syncs; `on_synced` is called when a sync in the background has finished."""
 
     def __call__(self, on_synced: Callable[[], object], /, *, quick_sync_s: float) -> Syncs:
-        """Return the runner of syncs; a disk that syncs in less than `quick_sync_s` is waited for, 0: none is."""
+        """Return the runner; a sync faster than `quick_sync_s` runs in the calling thread, 0: none does."""
 
 
 class OpenDatabase(Protocol):
-    """Opens a database file as a store; see `SqliteStorage`."""
+    """Function that opens a database file as a store; see `SqliteStorage`."""
 
     def __call__(
         self,
@@ -61,11 +61,11 @@ class OpenDatabase(Protocol):
         *,
         discards_damaged: bool,
     ) -> Storage:
-        """Open the database, which is made where it is not there."""
+        """Open the database, creating it where it is missing."""
 
 
 class OpenReplicaLog(Protocol):
-    """Opens the log of a process's replicas; see `ReplicaLog`."""
+    """Function that opens the log of a process's replicas; see `ReplicaLog`."""
 
     def __call__(
         self,
@@ -77,11 +77,11 @@ class OpenReplicaLog(Protocol):
         disk: FileSystem,
         /,
     ) -> ReplicaLog:
-        """No file is made before it is written."""
+        """Open the log; the first write creates its first file."""
 
 
 class Environment(NamedTuple):
-    """The machine of a process."""
+    """The access of a process to its machine: files, threads, randomness and a steady clock."""
 
     disk: FileSystem = HOST
     open_database: OpenDatabase = SqliteStorage
@@ -89,7 +89,7 @@ class Environment(NamedTuple):
     steady: Callable[[], Nanoseconds] = time.monotonic_ns
     """A clock that is never set."""
     jitter: Jitter = random.SystemRandom().random
-    """Spreads elections."""
+    """Source of randomness, which spreads elections."""
     open_replica_log: OpenReplicaLog = ReplicaLog
 
 

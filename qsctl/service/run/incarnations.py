@@ -8,5 +8,5 @@ from qsctl.identity import INCARNATION_MAX, Incarnation
 
 
 def drawn_incarnation() -> Incarnation:
-    """Return a number that no other service, subscriber or queue has, with all likelihood there is."""
+    """Return a random number that, with overwhelming probability, no other service, subscriber or queue has."""
     return Incarnation(1 + secrets.randbelow(INCARNATION_MAX))

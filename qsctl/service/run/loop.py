@@ -1,8 +1,8 @@
-"""A service on the wall clock: its turns, its stores, and syncs that run while it works on.
+"""The loop of a service: turns of the engine, writes to the stores, and syncs in the background.
 
-Decides: when the records of turns are written, and where their sync is done. The order of everything is
-`qsctl.core.turn`'s: this is its driver, in the embedded service (`turn`, one after the other) and in a running one
-(`begin` and `pop_finished`, with one sync in progress while the next turns gather).
+Decides: when the records of turns are written, and in which thread they are synced. `qsctl.core.turn` defines the order
+of all steps; this is its driver, in the embedded service (`turn`, one after the other) and in a running one (`begin`
+and `pop_finished`, with one sync in progress while further turns accumulate).
 """
 
 from __future__ import annotations
@@ -43,22 +43,21 @@ _NOTHING: Final = object()
 
 
 class ServiceLoop:
-    """An engine, its stores and a clock. Restore the engine before the first turn, see `restore`; close it before the
+    """The driver of one engine. Restore the engine before the first turn, see `restore`; close the loop before the
     stores.
 
-    A failing disk affects the queues, or the changes of the configuration, whose stores fail, see `recovery`. What
-    fails beside that, such as the files of a queue that is created, ends the loop: every later call raises the same
-    error.
+    A failing disk affects the queues, or the changes of the configuration, whose stores fail, see `recovery`. Any other
+    failure, such as one to create the files of a new queue, ends the loop: every later call raises the same error.
 
     Args:
         engine: the engine whose turns are run.
         stores: the stores of its records.
         clock: Unix nanoseconds: the wall clock, or one that ignores changes of it.
-        on_finished: called in another thread when `pop_finished` has something; must not block.
+        on_finished: called in another thread when `pop_finished` has results; must not block.
         turns_ahead_max, records_ahead_max: bounds on the turns and records that wait for the disk.
-        quick_sync_s: a sync on a disk that takes less is waited for; 0: none. By default every sync is waited for.
-        replication: what steps the engine as a member of a cluster; None: nothing is replicated.
-        limits: gives those of the service.
+        quick_sync_s: a faster sync runs in the calling thread; 0: none does. By default every sync does.
+        replication: the member of a cluster, which is stepped instead of the engine; None: no queue is replicated.
+        limits: returns the service's limits.
         compact_after_records: number of stored records after which a busy service checks whether to compact a store.
     """
 
@@ -102,11 +101,11 @@ class ServiceLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether everything that was begun is durable, and was given by `pop_finished`."""
+        """Return whether all begun turns are durable and were returned by `pop_finished`."""
         return self._turn.is_idle and not self._finished
 
     def turn(self, inbox: Sequence[Inbound] = ()) -> Released:
-        """Return what one whole turn gives. All of it is durable, and its messages may leave.
+        """Run one whole turn, and return its messages and events, whose records are durable.
 
         Raises:
             Damaged: the disk refuses.
@@ -129,9 +128,9 @@ class ServiceLoop:
         return done
 
     def serve(self, poll: Callable[[], list[Inbound]]) -> tuple[list[Released], bool]:
-        """Let in what has come, and do what is due; return what may leave, and whether there was anything.
+        """Run one pass: receive messages and process deadlines; return finished turns, and whether there was any work.
 
-        This is one pass of a running service; it sleeps between two until `next_deadline`, or until something comes.
+        Between two passes a running service sleeps until `next_deadline`, or until a message arrives.
 
         Args:
             poll: returns a share of what has come for the engine.
@@ -159,7 +158,7 @@ class ServiceLoop:
         return deadline is not None and deadline <= self.clock()
 
     def begin(self, inbox: Sequence[Inbound] = ()) -> None:
-        """Let the engine receive messages and do what is due, and have its records stored.
+        """Let the engine receive messages and process deadlines, and start to store its records.
 
         Raises:
             Damaged: the disk refuses.
@@ -179,7 +178,7 @@ class ServiceLoop:
                 return
 
     def pop_finished(self) -> list[Released]:
-        """Return what may leave now, in order: send its messages, report its events.
+        """Return the finished turns, in order: send their messages, report their events.
 
         Raises:
             Damaged: the disk refused; the service must stop.
@@ -197,7 +196,7 @@ class ServiceLoop:
         return finished
 
     def finish(self) -> None:
-        """Wait until everything that was begun is durable; `pop_finished` gives it.
+        """Wait until all begun turns are durable; `pop_finished` returns them.
 
         Raises:
             Damaged: the disk refuses.
@@ -207,7 +206,7 @@ class ServiceLoop:
             self._go_on(waits=True)
 
     def drain(self) -> list[Released]:
-        """Wait for everything that was begun, and return what of it has not left.
+        """Wait until all begun turns are durable, and return those that were not returned yet.
 
         Raises:
             Damaged: the disk refused; the service must stop.
@@ -216,7 +215,7 @@ class ServiceLoop:
         return self.pop_finished()
 
     def sync_deferred(self) -> None:
-        """Sync what waits for the next turn's sync: none may come.
+        """Sync deferred writes, which wait for the next turn's sync, if no turn is in progress.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
@@ -225,7 +224,7 @@ class ServiceLoop:
             self.stores.sync()
 
     def rest(self) -> None:
-        """Do what waits for a quiet moment: deferred syncs, and a compaction that is worth it.
+        """Do the work that is postponed to idle times: deferred syncs, and a compaction if worthwhile.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
@@ -237,7 +236,7 @@ class ServiceLoop:
             self.compact_on()
 
     def close(self) -> None:
-        """Store what was begun and end the thread; `pop_finished` still gives what may leave."""
+        """Finish the begun turns and end the sync thread; `pop_finished` still returns them."""
         with contextlib.suppress(Damaged):
             self.finish()
         self._syncs.close()
@@ -245,7 +244,7 @@ class ServiceLoop:
     # The driver's half of a turn.
 
     def _go_on(self, *, waits: bool = False) -> None:
-        """Write what gathered, unless a sync is in progress that is not waited for."""
+        """Write accumulated turns, unless a sync is in progress; with `waits`, wait for that first."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -264,7 +263,7 @@ class ServiceLoop:
             raise
 
     def _write(self, group: Group) -> Sync | None:
-        """Write the records of a group; those of one that changes queues are durable when this returns."""
+        """Write the records of a group and return the pending sync; a group that changes queues is synced here."""
         opened = self.stores.follow(places_of(self.engine.hosted)) if group.changes_queues else []
         sync = self.stores.write(group.turns)
         self.stores.withhold(group.turns)
@@ -287,13 +286,11 @@ class ServiceLoop:
         self._finished += self._turn.to_send()
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when the engine, or what is replicated of it, next has something to do; None: only a message changes
-        that.
-        """
+        """Return the next instant at which the engine or the member has work without a message, or None."""
         return self._stepped.next_deadline() if self._replication is None else self._replication.next_deadline()
 
     def _local_refusal_of(self, request: CommandRequest) -> CommandReply | None:
-        """Return why the disk, the files or the domain here do not take a change; None: they do."""
+        """Return the refusal of a change that this service's disk, files or domain do not permit, or None."""
         return refusal_of(
             self.engine,
             self.stores,
@@ -309,7 +306,7 @@ class ServiceLoop:
         return member.admit(request) if refusal is None and member is not None else refusal
 
     def _recover(self) -> None:
-        """Bring the engine in step with stores that fail, or have little room. All that it gave is stored before."""
+        """Suspend or resume queues after failures of their stores, once all records of the engine are stored."""
         self.finish()
         self.recovery.heed()
         self.recovery.attempt()
@@ -318,11 +315,11 @@ class ServiceLoop:
 
     @property
     def is_compacting(self) -> bool:
-        """Return whether `compact_on` has more to do."""
+        """Return whether a compaction is in progress, for `compact_on` to continue."""
         return self._compaction is not None
 
     def compact_on(self) -> None:
-        """Compact a share more of the stores for which it pays; begin with it, if none is in progress."""
+        """Run the next step of the compaction in progress, or start one of the stores that are worth it."""
         if self._compaction is None:
             self._record_count = 0
             self._compaction = self._compact_in_shares()
@@ -331,13 +328,13 @@ class ServiceLoop:
             self._compaction = None
 
     def compact_every_store(self) -> None:
-        """Begin to compact every store, whether it pays or not; `compact_on` goes on with it."""
+        """Start a compaction of every store; `compact_on` continues it."""
         if self._compaction is None:
             self._record_count = 0
             self._compaction = self._compact_in_shares(every=True)
 
     def compact(self, *, all_damaged: bool = False) -> None:
-        """Reclaim the room of what no longer matters, in the stores where it pays. Between turns only."""
+        """Compact the stores that are worth it, completely. Allowed between turns only."""
         self.stores.compact(self.engine.snapshot_queue, self.engine.snapshot_service(), all_damaged=all_damaged)
 
     def _compact_in_shares(self, *, every: bool = False) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""The configuration that a user names, beside the one that a state directory or a service state already has.
+"""The comparison of the configuration that a user names with the stored one.
 
 Decides: whether the two are the same, and how a difference is described. A stored configuration stays in force
-[QS 2.14.1], so a named one that is another must be reported: it would have no effect.
+[QS 2.14.1], so a named one that differs has no effect, which must be reported.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DIFFERENCES_SHOWN_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class NamedConfiguration:
-    """A configuration that is read when it is needed, for reading it costs more than most commands.
+    """A configuration that is read on demand, because reading it costs more than most commands.
 
     Args:
-        read: gives the configuration.
-        label: what messages call it: its file, with `#NAME` where a service was chosen.
-        sources_digest: changes with the bytes that it is read from; empty where only reading it shows.
-        is_required: the user asked for this one: working on another is refused. Else a difference is only reported.
+        read: returns the configuration.
+        label: its name in messages: its file, with `#NAME` where a service was selected.
+        sources_digest: a digest of the octets that it is read from; empty: unknown without reading it.
+        is_required: whether a difference is an error, because the user named this one; else it is only reported.
     """
 
     read: Callable[[], Configuration]
@@ -48,9 +48,8 @@ class NamedConfiguration:
     ) -> bool:
         """Return whether an instance began with this configuration.
 
-        Its digests show that, where this version made them. Those of an earlier one are of other sources, as of the
-        files that are read before each, and of settings that had fewer fields: what `began_with` returns is compared
-        then, by its meaning; None: that is not known.
+        The digests are compared where this version made them. Earlier versions computed them from other sources and
+        fewer fields: then the configuration returned by `began_with` is compared by its meaning; None: unknown.
         """
         if self.sources_digest and self.sources_digest == instance.sources_digest:
             return True
@@ -64,7 +63,7 @@ class NamedConfiguration:
         return is_same and not filesystem_differences(named, instance.filesystem, state_directory)
 
     def drift(self, instance: Instance, hosted: ServiceSettings, state_directory: Path) -> Refused | None:
-        """Return a notice where the service of a state directory has another configuration; None where it has the same.
+        """Return a notice if the service of a state directory has another configuration, or None.
 
         Raises:
             Refused: the user named a configuration that no service of this version could have.
@@ -87,7 +86,7 @@ class NamedConfiguration:
 
 
 def settings_digest(configuration: Configuration) -> str:
-    """Return a digest of all that an instance takes over from a configuration: equal for equal meaning."""
+    """Return a digest of the settings that an instance adopts from a configuration: equal for equal meaning."""
     parts: list[object] = [_settings(configuration)]
     if isinstance(configuration, ServiceConfiguration):
         parts += [configuration.filesystem, configuration.service_qos.persistence]
@@ -95,7 +94,7 @@ def settings_digest(configuration: Configuration) -> str:
 
 
 def differences(named: Configuration, hosted: ServiceSettings) -> list[str]:
-    """Return how the queues of a named configuration differ from the queues that are hosted: a sentence each."""
+    """Return the differences between a configuration's queues and the hosted queues, a sentence each."""
     wanted, held = queues_by_name(_settings(named)), queues_by_name(hosted)
     found = [f"queue {name} is not here" for name in wanted if name not in held]
     found += [
@@ -110,7 +109,7 @@ def differences(named: Configuration, hosted: ServiceSettings) -> list[str]:
 
 
 def filesystem_differences(named: Configuration, used: FilesystemSettings, directory: Path) -> list[str]:
-    """Return how the files would be written otherwise; `directory` is theirs unless the configuration names another."""
+    """Return the differences in file settings; `directory` is the default where the configuration names none."""
     if not isinstance(named, ServiceConfiguration):
         return []
     wanted = named.filesystem
@@ -126,7 +125,7 @@ def filesystem_differences(named: Configuration, used: FilesystemSettings, direc
 
 
 def in_one_line(found: Sequence[str]) -> str:
-    """Differences as part of a message."""
+    """Join differences into a part of a message."""
     more = len(found) - DIFFERENCES_SHOWN_MAX
     return "; ".join([*found[:DIFFERENCES_SHOWN_MAX], *([f"and {more} more differences"] if more > 0 else [])])
 

@@ -1,7 +1,7 @@
-"""The state of a service as its process begins: what it is asked to be, and what its files make of it.
+"""The opening of a service: its engine and stores, from a configuration and the stored state.
 
-Decides: which of a configuration's settings shape the engine and its stores, in the process that holds the samples and
-in the one that only coordinates those that do.
+Decides: which settings configure the engine and its stores, in a process that holds samples and in the coordinator of
+several such processes.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ consumer comes to a queue of millions or leaves with as many, where they expire,
 class DaemonOptions:
     """Options that the command line adds to a configuration.
 
-    `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label`
-    distinguishes its write-ahead log from those of the others. `runs_in_background` makes SHUTDOWN answer UNSUPPORTED
+    `claim` is the lock on the stores, passed on by the process that has it; `log_label` distinguishes the write-ahead
+    logs of a service's processes. `runs_in_background` makes SHUTDOWN answer UNSUPPORTED
     [QS 5.4.9]: a daemon is stopped by its parent. `record` is the recording that begins with the service.
     """
 
@@ -54,31 +54,33 @@ class DaemonOptions:
     claim: Claim | None = None
     log_label: str = ""
     reread: Callable[[], ServiceConfiguration] | None = None
-    """Reads the configuration's files again; None: it came from no files."""
+    """Function that reads the configuration's files again; None: it was not read from files."""
     process_count: int = 1
-    """The processes that share the memory which the service may take."""
+    """The number of processes that share the service's memory limit."""
     record: StartRecording | None = None
     forgets_configuration: bool = False
     """Whether the configuration kept by an earlier run is dropped: it comes from other services [QS 2.14.1]."""
     members: tuple[str, ...] = ()
-    """The application names of the replication cluster's members; empty: they are found."""
+    """The application names of the replication cluster's members; empty: they are discovered."""
     discards_damaged: bool = False
-    """Whether to go on with what is whole where something stored is lost; else the service does not start."""
+    """Whether to continue with the intact records after a loss; else the service does not start."""
     now: Callable[[], Nanoseconds] = time.time_ns
-    """Unix nanoseconds: the clock that time-outs and lifespans follow. A cluster's member has a steady one instead."""
+    """Function that returns Unix nanoseconds, for time-outs and lifespans. A cluster's member uses a steady clock
+    instead.
+    """
     owns_process: bool = True
-    """Whether the interpreter's collector and switches between threads are set for the service alone."""
+    """Whether garbage collection and thread switches of the interpreter are tuned for the service."""
 
 
 def open_service(
     configuration: ServiceConfiguration, options: DaemonOptions, *, holds_samples: bool = True
 ) -> tuple[ServiceEngine, Stores]:
-    """Open an engine that goes on where the last run stopped, with its stores.
+    """Open an engine in the state where the last run stopped, and its stores.
 
     Args:
-        configuration: what is hosted, unless a stored configuration takes its place [QS 2.14.1].
-        options: where the files are.
-        holds_samples: False: only the configuration is kept here; other processes have the queues' files.
+        configuration: the configuration, unless a stored one replaces it [QS 2.14.1].
+        options: the options, with the directory of the files.
+        holds_samples: False: this process stores the configuration only; others have the queues' files.
 
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
@@ -120,20 +122,22 @@ def log_damage(log: ServiceLog, stores: Stores) -> None:
 
 
 def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
-    """Return what the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words."""
+    """Return the differences between the stored configuration [QS 2.14.1] and the one given at the start, as
+    sentences.
+    """
     found = differences(configuration, hosted)
     drift = [f"the stored configuration is in force, not {configuration.name} as it was read: {in_one_line(found)}"]
     return drift if found else []
 
 
 def report_drift(log: ServiceLog, configuration: ServiceConfiguration, hosted: ServiceSettings) -> None:
-    """Log how what is hosted departs from what was asked for."""
+    """Log the differences between the hosted configuration and the given one."""
     for text in drift_of(configuration, hosted):
         log.warning("configuration_not_in_force", text=text)
 
 
 def report_namesake(log: ServiceLog, application_name: str, domain_id: int) -> None:
-    """Log that commands to this service's name reach another one too."""
+    """Log that another service has the same name, so that it also receives commands for this one."""
     log.warning(
         "another_service_of_this_name",
         name=application_name,

@@ -1,7 +1,7 @@
-"""Reading the configuration's files again while a service runs, as SIGHUP asks for.
+"""The rereading of the configuration's files while a service runs, requested by SIGHUP.
 
-Decides: what may change without a restart: `<service_limits>`. All else is compared, and what differs is a line of the
-log: queues are changed by commands (`qsctl apply`), the rest by a restart.
+Decides: which settings may change without a restart: `<service_limits>`. Any other difference is only logged: queues
+are changed by commands (`qsctl apply`), other settings by a restart.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _AT_A_START: Final = ("administration", "monitoring", "filesystem", "service_qos
 
 
 class Rereading:
-    """The actions of a service at SIGHUP, in this order: open its log again, read its keys again, read its files again.
+    """The actions of a service at SIGHUP: it reopens its log, then reads its keys and its configuration again.
 
-    The configuration is read in a thread, so that the service goes on meanwhile.
+    The configuration is read in another thread, while the service continues.
 
     Args:
-        read: reads the configuration; None: it came from no files.
-        transport: reads the keys, and is woken up.
+        read: reads the configuration; None: it was not read from files.
+        transport: reads the keys, and is woken when the configuration was read.
         log: the log to open again.
     """
 
@@ -44,12 +44,12 @@ class Rereading:
         self._thread: threading.Thread | None = None
 
     def request(self) -> None:
-        """Do it with the next pass; may be called from a signal handler."""
+        """Request the actions for the next pass of the loop; may be called from a signal handler."""
         self._is_wanted = True
         self._transport.wake()
 
     def turn(self) -> ServiceConfiguration | QsctlError | None:
-        """Do what was requested; return the configuration once it is read, or why it cannot be, and else None."""
+        """Run requested actions; return the configuration once it was read, or the error, else None."""
         if self._is_wanted:
             self._is_wanted = False
             self._log.reopen()
@@ -68,7 +68,7 @@ class Rereading:
             self._log.info("keys_reread", keys=",".join(numbers))
 
     def _begin(self) -> None:
-        """Begin to read, unless it is being read."""
+        """Start to read the configuration, unless that is in progress."""
         if self._read is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, args=(self._read,), name="configuration", daemon=True)
             self._thread.start()
@@ -97,9 +97,9 @@ class Rereading:
 def follow_files(
     found: ServiceConfiguration | QsctlError, present: ServiceConfiguration, hosted: ServiceSettings, log: ServiceLog
 ) -> ServiceConfiguration | None:
-    """Return the configuration as it is from now on, and log what of the files is in force and what is not.
+    """Return the new configuration, and log which differences are in force and which are not.
 
-    None: nothing changes, for the files cannot be read or obeyed.
+    None: nothing changes, because the files cannot be read or applied.
     """
     if isinstance(found, QsctlError):
         log.warning("configuration_not_reread", cause=found.message, remedy=found.remedy)
@@ -119,7 +119,7 @@ def follow_files(
 
 
 def changed_limits(former: ServiceLimits, limits: ServiceLimits) -> list[str]:
-    """Return the limits that are others now, each as `name=value`."""
+    """Return the changed limits, each as `name=value`."""
     return [
         f"{each.name}={getattr(limits, each.name)}"
         for each in fields(limits)
@@ -130,6 +130,6 @@ def changed_limits(former: ServiceLimits, limits: ServiceLimits) -> list[str]:
 def changes_not_in_force(
     present: ServiceConfiguration, found: ServiceConfiguration, hosted: ServiceSettings
 ) -> list[str]:
-    """Return what of a configuration that was read again is not in force: a sentence each."""
+    """Return the differences of a reread configuration that need a command or a restart, a sentence each."""
     parts = [f"<{tag}> is another" for tag in _AT_A_START if getattr(present, tag) != getattr(found, tag)]
     return [*differences(found, hosted), *parts]

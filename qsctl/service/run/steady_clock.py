@@ -1,7 +1,7 @@
 """The clock of a service whose queues are replicated: the wall clock at its start, advanced by the elapsed time.
 
-Elections and the right to deliver depend on the time since the last message [QS 7.1.2]. A wall clock that is set
-forward would make a replica vote against a live master; one that is set back would keep a dead master's lease.
+Elections and a master's lease depend on the time since the last message [QS 7.1.2]. If the wall clock was set forward,
+replicas would vote against a live master; if it was set back, a dead master would keep its lease.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Sessions side by side: a process each, and one that coordinates them [QS 3.3.9]."""
+"""Sessions in parallel: a process for each group of sessions, and a coordinator [QS 3.3.9]."""

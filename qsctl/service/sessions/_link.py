@@ -1,7 +1,7 @@
 """The messages between the coordinator and a session's process, through a pipe of the operating system.
 
-Decides: the messages. Commands are sent with an identity of the coordinator's own, since peers may send none; replies
-are returned as the engine made them.
+Decides: the messages. Commands are sent with an identity made by the coordinator, since peers may omit it; replies are
+returned as the engine made them.
 """
 
 from __future__ import annotations
@@ -20,67 +20,67 @@ from qsctl.service.process.metrics import ServiceFigures
 
 
 class Ask(NamedTuple):
-    """To a session: answer this command."""
+    """Message to a session: execute this command."""
 
     request: CommandRequest
 
 
 class ReportTo(NamedTuple):
-    """To a session: report to the recorder at this address what happens; empty: no more."""
+    """Message to a session: report events to the recorder at this address; empty: stop reporting."""
 
     address: str
 
 
 class Obey(NamedTuple):
-    """To a session: these limits are in force from now on."""
+    """Message to a session: apply these limits from now on."""
 
     limits: ServiceLimits
 
 
 class StopSession(NamedTuple):
-    """To a session: leave in order."""
+    """Message to a session: stop in an orderly way."""
 
     cause: str
 
 
 class SessionStarted(NamedTuple):
-    """From a session: its queues can be reached."""
+    """Message from a session: clients can reach its queues."""
 
 
 class SessionAnswers(NamedTuple):
-    """From a session: replies, in order; the last to a request is not intermediate."""
+    """Message from a session: replies, in order; the last one to a request is not marked as intermediate."""
 
     replies: tuple[CommandReply, ...]
 
 
 class SessionCounted(NamedTuple):
-    """From a session: its figures for Prometheus, since the start."""
+    """Message from a session: its figures for Prometheus, since the start."""
 
     figures: ServiceFigures
 
 
 class SessionLeft(NamedTuple):
-    """From a session: it has left in order; with the number of samples that had no answer."""
+    """Message from a session: it has stopped, with the number of samples left unacknowledged."""
 
     unanswered_count: int
 
 
 class SessionFailed(NamedTuple):
-    """From a session: it has failed, with the error."""
+    """Message from a session: it has failed, with the error."""
 
     kind: type[QsctlError]
     message: str
     remedy: str
 
     def error(self) -> QsctlError:
-        """Return the error again, for the coordinator to raise."""
+        """Return the error, for the coordinator to raise."""
         return self.kind(self.message, remedy=self.remedy)
 
 
 class PipedCommands:
-    """The commands of a session's process: they come from the coordinator, not from DDS.
+    """The source of commands in a session's process: they arrive from the coordinator, not over DDS.
 
-    A `CommandSource` of the transport. A coordinator that is gone is a reason to stop: no command would come any more.
+    It is a `CommandSource` of the transport. If the coordinator ends, the process stops, since no command could arrive.
     """
 
     def __init__(self, link: Connection) -> None:
@@ -95,39 +95,39 @@ class PipedCommands:
         report_to: Callable[[str], None],
         obey: Callable[[ServiceLimits], None],
     ) -> None:
-        """Receive what comes, in a thread of its own, from now on."""
+        """Receive messages of the coordinator from now on, in a separate thread."""
         threading.Thread(target=self._listen, args=(wake, stop, report_to, obey), name="commands", daemon=True).start()
 
     def poll(self, *, one: bool = False) -> list[CommandRequest]:
-        """Return the commands that have come, or one of them."""
+        """Return the commands that have arrived, or only one of them."""
         return [self._inbox.popleft() for _ in range(min(len(self._inbox), 1) if one else len(self._inbox))]
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether commands have come and are not given yet."""
+        """Return whether commands have arrived that `poll` has not returned."""
         return bool(self._inbox)
 
     def receive(self, _ready: Collection[object]) -> None:
-        """Do nothing: `listen` puts commands in line."""
+        """Do nothing: `listen` queues the commands."""
 
     def reply(self, message: CommandReply, _domain_ids: Mapping[str, int]) -> None:
-        """Answer a command, with this turn's flush."""
+        """Buffer the reply to a command until this turn's flush."""
         self._replies.append(message)
 
     def flush(self) -> bool:
-        """Send the turn's replies."""
+        """Send the buffered replies."""
         if self._replies:
             self.report(SessionAnswers(tuple(self._replies)))
             self._replies.clear()
         return True
 
     def report(self, message: SessionStarted | SessionAnswers | SessionCounted | SessionLeft | SessionFailed) -> None:
-        """Send a message; where the coordinator is gone, `listen` has the service stopped."""
+        """Send a message to the coordinator; if that has ended, `listen` stops the service."""
         with contextlib.suppress(OSError):
             self._link.send(message)
 
     def close(self) -> None:
-        """Leave the pipe open for the last words."""
+        """Keep the pipe open, for the final messages."""
 
     def _listen(
         self,

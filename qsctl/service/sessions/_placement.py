@@ -35,7 +35,7 @@ class Placement:
                     self._put(index, participant.name, subscriber.name, [queue.name for queue in subscriber.queues])
 
     def holder(self, queue: QueueName) -> ProcessIndex | None:
-        """Return the process of a queue, an implicit reply queue included; None: there is no such queue."""
+        """Return the process of a queue, implicit reply queues included, or None."""
         found = self._by_queue.get(queue)
         return self._by_queue.get(queue.removesuffix("Reply")) if found is None else found
 
@@ -44,7 +44,7 @@ class Placement:
         return set(self._by_queue.values())
 
     def follow(self, command: Command, records: Iterable[Record]) -> dict[ProcessIndex, Command]:
-        """Follow a change that was made; return the command for each process that it concerns."""
+        """Apply a change that was made; return the command for each process concerned."""
         commands: dict[ProcessIndex, Command] = {}
         for record in records:
             match record:

@@ -1,6 +1,6 @@
-"""The sessions' processes as the coordinator sees them: started, asked, listened to, ended by their own ids.
+"""The coordinator's handles to the sessions' processes: start, messages, end by their own process ids.
 
-Decides: how a process that is no longer there is noticed (its pipe ends) and reported (`PipeEnded`).
+Decides: how the unexpected end of a process is detected (its pipe ends) and reported (`PipeEnded`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TERMINATE_AFTER_S: Final = 15.0
 
 
 class PipeEnded(NamedTuple):
-    """The pipe of a session's process has ended: nothing more will come."""
+    """The notice that the pipe of a session's process has ended, so that no message follows."""
 
 
 FromSession: TypeAlias = SessionStarted | SessionAnswers | SessionCounted | SessionLeft | SessionFailed | PipeEnded
@@ -43,9 +43,9 @@ class SessionProcess:
     """One process with its group of sessions.
 
     Args:
-        name: the sessions, for people.
-        configuration, options, around: what it serves, and where.
-        report: called in a thread of its own with each message of the process.
+        name: the sessions' names, for people.
+        configuration, options, around: passed to the process.
+        report: called with each message of the process, in a separate thread.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SessionProcess:
         return self._process.pid
 
     def send(self, message: Ask | StopSession | ReportTo | Obey) -> None:
-        """Send it a message.
+        """Send a message to the process.
 
         Raises:
             NoAnswer: the process has ended.
@@ -105,7 +105,7 @@ class SessionProcess:
         )
 
     def close(self) -> None:
-        """Let it go; end it if it does not go by itself."""
+        """Wait for the process to end; terminate it if it does not end by itself."""
         self._process.join(TERMINATE_AFTER_S)
         if self._process.is_alive():
             self._process.kill()
@@ -124,17 +124,17 @@ class SessionProcess:
 
 
 class Mail:
-    """The messages of the sessions' processes, in the order of arrival."""
+    """The received messages of the sessions' processes, in the order of arrival."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._waiting: deque[tuple[SessionProcess, FromSession]] = deque()
 
     def put(self, process: SessionProcess, message: FromSession) -> None:
-        """Put a message for the coordinator; called by the listeners."""
+        """Add a message for the coordinator; called by the listening threads."""
         self._waiting.append((process, message))
         self._wake()
 
     def take(self) -> Iterable[tuple[SessionProcess, FromSession]]:
-        """Everything there is now."""
+        """Return and remove all messages."""
         return [self._waiting.popleft() for _ in range(len(self._waiting))]

@@ -1,7 +1,7 @@
-"""A service whose sessions are processes: what it does itself, and what it asks them [QS 3.3.9].
+"""The coordinator of a service whose sessions run in processes of their own [QS 3.3.9].
 
-Decides: which process answers which command. The coordinator knows the whole configuration: it makes every change,
-keeps it [QS 2.14.1], and passes it to the process that it concerns; what is in a queue is asked of its process.
+Decides: which process answers which command. The coordinator has the whole configuration: it makes every change, stores
+it [QS 2.14.1], and passes it to the process concerned; commands about a queue's content are passed to its process.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
 
 @dataclass
 class _Asked:
-    """A command that some processes are to answer, or one alone.
+    """A command that is waiting for the replies of one or more processes.
 
-    `made` is the reply to a change that the coordinator made.
+    `made` is the coordinator's own reply to a change.
     """
 
     request: SampleIdentity
@@ -91,7 +91,7 @@ class _Asked:
 
 
 class Coordinator:
-    """One running service of several processes; used as a `Daemon` is.
+    """One running service of several processes; it has the interface of `Daemon`.
 
     Raises:
         InvalidInput, Refused, Unavailable, Damaged: as from `Daemon`.
@@ -151,7 +151,7 @@ class Coordinator:
     def hang_up(self) -> None:
         """Reopen the log in the next pass of the loop; may be called from a signal handler.
 
-        The processes of the sessions open it again with their next line.
+        The processes of the sessions reopen it with their next line.
         """
         self._rereading.request()
 
@@ -160,10 +160,10 @@ class Coordinator:
 
         Args:
             on_start: called once the service can be reached.
-            supervisor: notified that the loop runs, and that the service leaves.
+            supervisor: notified that the loop runs, and that the service stops.
 
         Raises:
-            QsctlError: a session could not start, or cannot go on; the others left in order.
+            QsctlError: a session could not start or failed; the others were stopped in an orderly way.
         """
         try:
             self._loop.turn()
@@ -191,7 +191,7 @@ class Coordinator:
             self.close()
 
     def close(self) -> None:
-        """Let go of everything, in whatever state; sessions that still run are asked to leave."""
+        """Close everything, in whatever state the service is; running sessions are requested to stop."""
         if self.metrics is not None:
             self.metrics.close()
         self._request_departure()
@@ -214,7 +214,7 @@ class Coordinator:
         return [own, *list(self._figures.values())]
 
     def _follow_files(self, found: ServiceConfiguration | QsctlError) -> None:
-        """Follow the configuration's files as they are now, and have the sessions' processes follow their limits."""
+        """Apply the configuration's reread files, and pass new limits to the sessions' processes."""
         followed = follow_files(found, self.configuration, self.engine.hosted.settings(), self.log)
         if followed is not None:
             self.configuration = followed
@@ -223,7 +223,7 @@ class Coordinator:
                 process.send(Obey(followed.limits))
 
     def _start(self) -> None:
-        """Start a process a group, all at once, and wait until each can be reached."""
+        """Start a process for each group, all at once, and wait until clients can reach each."""
         settings = self.engine.hosted.settings()
         groups = session_groups(settings)
         self._placement = Placement(settings, groups)
@@ -279,14 +279,14 @@ class Coordinator:
             self._answer(request)
 
     def _holder(self, queue: ResourceIdentifier) -> ProcessIndex | None:
-        """Return the process of a queue; None: the queue asked for is not ours, and the engine reports that."""
+        """Return the process of a queue; None if this service has no such queue, which the engine reports."""
         try:
             return self._placement.holder(self.engine.hosted.queue(queue.bare).name)
         except NotFound:
             return None
 
     def _answer(self, request: CommandRequest) -> None:
-        """Answer from the configuration, or change it and pass the change to the processes that it concerns first."""
+        """Execute a command on the configuration, or first pass it to the processes concerned."""
         done = self._loop.turn([request])
         commands = self._placement.follow(request.command, done.service_records)
         if commands:
@@ -346,7 +346,7 @@ class Coordinator:
             self.transport.put(self._reply_of(asked))
 
     def _reply_of(self, asked: _Asked) -> list[CommandReply]:
-        """Return the replies of one service out of those of its processes, in the order of the configuration."""
+        """Combine the replies of the processes into those of one service, in the order of the configuration."""
         replies = asked.replies
         if asked.made is not None:
             failed = [each for each in replies if each.reply.retcode is not ReturnCode.OK]
@@ -364,7 +364,7 @@ class Coordinator:
         ]
 
     def _report_to(self, address: str) -> None:
-        """Have every session report to a recorder what happens, or no more."""
+        """Make every session report events to a recorder at this address; empty: stop reporting."""
         for process in self._processes:
             if not process.has_ended:
                 with contextlib.suppress(NoAnswer):  # it is gone; the next turn reports that
@@ -394,7 +394,7 @@ class Coordinator:
 
 
 def _queue_of(command: Command) -> ResourceIdentifier | None:
-    """Return the queue whose process answers; None: the coordinator does."""
+    """Return the queue whose process must answer the command; None if the coordinator answers it."""
     match command:
         case (
             FlagSamples(queue)

@@ -1,7 +1,7 @@
-"""Groups of sessions that can run side by side [QS 3.3.9].
+"""The division of sessions into groups that can run in parallel [QS 3.3.9].
 
-Decides: what must stay together. A sample is dead-lettered in one step, and a reply topic declared as a queue replaces
-the implicit reply queue, so the sessions of such queues are one group. Everything else is independent.
+Decides: which sessions must share a process. A sample is dead-lettered in one step, and a reply topic declared as a
+queue replaces the implicit reply queue, so the sessions of such queues are one group. All others are independent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SessionGroup:
 
     @property
     def name(self) -> str:
-        """For people: the sessions as `participant/subscriber/session`."""
+        """The name for people: the sessions as `participant/subscriber/session`."""
         return " + ".join("/".join(key) for key in sorted(self.sessions))
 
 
@@ -46,7 +46,7 @@ def session_groups(settings: ServiceSettings) -> tuple[SessionGroup, ...]:
 
 
 def part_of(settings: ServiceSettings, group: SessionGroup) -> ServiceSettings:
-    """Return the configuration with the queues of one group only; participants and subscribers all stay."""
+    """Return the configuration with the queues of one group only; all participants and subscribers are kept."""
     return with_queues(
         settings,
         lambda participant, subscriber, queue: (

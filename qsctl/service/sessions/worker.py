@@ -1,7 +1,7 @@
-"""The process of one group of sessions: a service of its own, less administration [QS 3.3.9].
+"""The process of one group of sessions: a service without administration [QS 3.3.9].
 
-Decides: what it leaves to the coordinator. Signals, commands, the service's state and the metrics port are its;
-samples, their files, their status and their log lines are the session's.
+Decides: the division of work. The coordinator handles signals, commands, the service's state and the metrics port; the
+session handles samples, their files, their status and their log lines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WorkerSurroundings:
 def session_process(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings
 ) -> None:
-    """Be the process of a group of sessions."""
+    """Run the process of a group of sessions."""
     with whole_process():
         run_session(link, name, configuration, options, around)
 
@@ -44,7 +44,7 @@ def session_process(
 def run_session(
     link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: WorkerSurroundings
 ) -> None:
-    """Serve the sessions until the coordinator sends a stop, or is gone."""
+    """Serve the sessions until the coordinator sends a stop, or ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)

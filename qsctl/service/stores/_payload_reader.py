@@ -1,4 +1,4 @@
-"""The payloads that the core does not keep: read from a store, or from a batch that is about to be stored."""
+"""Access to payloads that the core does not keep, in a store or in a batch that is about to be stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qsctl.core.records import Enqueued
 
 
 def payload_reader(turns: Sequence[Ready], stored: Callable[[QueueName, int], bytes]) -> ReadPayload:
-    """Return what reads a payload with `stored`, which raises KeyError where it has none, else from these turns."""
+    """Return a function that reads a payload with `stored`, or, where that raises KeyError, from these turns."""
     fresh: dict[tuple[QueueName, int], bytes] = {}
 
     def read(queue: QueueName, position: int) -> bytes:

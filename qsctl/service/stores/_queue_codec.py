@@ -1,8 +1,8 @@
-"""The records of queues, and of the service's state, as bytes for the stores: MessagePack by msgspec [QS 2.14.2].
+"""The codec of the records of queues and of the service's state, as MessagePack by msgspec [QS 2.14.2].
 
 Decides: the content of a body, and which positions begin and end with it. Records that usually occur together are one
-body: samples of one writer that are enqueued one after the other, and assigned to consumers at once, up to a page of
-them; and samples that are removed one after the other.
+body: consecutive samples of one writer that are enqueued and at once assigned to consumers, up to a page of them; and
+samples that are removed consecutively.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REMEMBERED_COUNT: Final = 8_192
 
 
 class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """`Enqueued` up to its payload, field for field: it is read back as an `Enqueued` whose payload is empty."""
+    """The fields of `Enqueued` before its payload; decoding gives an `Enqueued` whose payload is empty."""
 
     queue: str
     position: int
@@ -54,7 +54,7 @@ class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=
 
 
 class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=17, gc=False):
-    """The same of a dead letter of a queue that has an incarnation.
+    """The metadata of a dead letter of a queue that has an incarnation.
 
     It has no place for the payload before it: an array of more than 15 members begins otherwise, see `read_positions`.
     """
@@ -63,9 +63,9 @@ class _DeadLetterMetadata(_EnqueuedMetadata, frozen=True, array_like=True, tag=1
 
 
 class _MovedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=18, gc=False):
-    """The same of a sample that a command moved here from another queue of the service: see `Enqueued.moved_from`.
+    """The metadata of a sample that a command moved from another queue of the service, see `Enqueued.moved_from`.
 
-    `sample` has what the record has besides.
+    `sample` has the other fields of the record.
     """
 
     queue: str
@@ -75,7 +75,7 @@ class _MovedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=18, gc=Fa
 
 
 class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """Metadata of a sample that answers nothing, has no flag and is not a dead letter: the other fields have defaults.
+    """The metadata of a sample that is no reply, no dead letter and has no flag: its other fields have their defaults.
 
     Most samples are plain, and a restart reads them in little more than half the time.
     """
@@ -89,13 +89,13 @@ class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fal
 
 
 class _SentMetadata(_PlainMetadata, frozen=True, array_like=True, tag=6, gc=False):
-    """The same of one that was assigned to a consumer for the first time right after: two records."""
+    """Two records: a plain sample, and its first assignment to a consumer right afterwards."""
 
     consumer_guid: Guid
 
 
 class _RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
-    """Samples that left the queue for the same cause, one after the other: as many records."""
+    """A record for each of several consecutive samples that left the queue for the same cause."""
 
     queue: str
     positions: list[int]
@@ -105,8 +105,8 @@ class _RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False)
 class _SampleRun(msgspec.Struct, frozen=True, array_like=True, tag=9, gc=False):
     """Plain samples of one writer, one after the other by position and by sequence number, enqueued at one instant.
 
-    `consumers` are those to which each was assigned for the first time right after: none where none was, one where all
-    went to the same.
+    `consumers` are the first ones to which the samples were assigned right afterwards: empty if none was, a single one
+    if all were assigned to the same.
     """
 
     queue: str
@@ -197,7 +197,7 @@ _REMEMBERED_TAG: Final = 5
 
 
 class _QueueCodec:
-    """The records of queues as octets."""
+    """The codec of the records of queues."""
 
     carrier = Enqueued
     remembered_count = REMEMBERED_COUNT
@@ -211,7 +211,7 @@ class _QueueCodec:
         return _parts(found) if type(found) in _SEVERAL else (found,)
 
     def without_payload(self, record: Record) -> Record | None:
-        """Return None: a sample without its data is of no use to a consumer; see `RecordCodec.without_payload`."""
+        """Return None: a sample without its data is useless to a consumer; see `RecordCodec.without_payload`."""
         del record
         return None
 
@@ -341,9 +341,7 @@ class _QueueCodec:
 
 
 def _run_of(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:
-    """Return the body for a run of samples, from the first one on, that were enqueued and assigned to these
-    consumers.
-    """
+    """Return the body for a run of samples, beginning with `first`, and their assignments to these consumers."""
     identity = first.identity
     if count == 1:
         fields = (
@@ -369,7 +367,7 @@ def _check_run_count(count: int) -> None:
 
 
 def _parts(found: _Metadata) -> Sequence[Record]:
-    """Return the records of a body that is several.
+    """Return the records of a body that has several.
 
     Raises:
         UnreadableRecord: its members contradict each other.
@@ -392,7 +390,7 @@ def _parts(found: _Metadata) -> Sequence[Record]:
 
 @lru_cache(maxsize=4_096)
 def _same(name_or_guid: Any) -> Any:
-    """Return one object for all equal ones, so that later comparisons of the same object are immediate."""
+    """Return one object for all equal values, so that later comparisons are by identity."""
     return name_or_guid
 
 

@@ -1,4 +1,4 @@
-"""The files of a service's stores: whose they are, what they are called, and what should be there [QS 2.14].
+"""The files of a service's stores: their owners, their names, and which of them should exist [QS 2.14].
 
 Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
 directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
@@ -52,12 +52,12 @@ class StoreFiles:
         filesystem: how they are written [QS Table 3.9].
         application_name: part of every file's name.
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
-        claim: the right to write the files, where another process has it for this one; None: it is to be had.
-        claim_wait_s: how long to wait for another service that has it.
+        claim: the lock on the files, passed on by another process; None: locked when needed.
+        claim_wait_s: the longest wait for another service that has the lock.
         log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
         discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
             changes.
-        environment: where they are.
+        environment: the access to the machine's files.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -100,27 +100,27 @@ class StoreFiles:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """Damage to files as such; damage inside them is reported by the stores."""
+        """The damage to files as a whole; stores report damage inside them."""
         of_registers = [report for register in self._registers.values() for report in register.damage]
         of_logs = [report for log in self.logs.values() for report in log.damage]
         return [*of_registers, *of_logs, *self._damage]
 
     def keeps(self, place: HostedPlace) -> bool:
-        """Return whether a queue has files."""
+        """Return whether a queue has files of its own."""
         return place.is_persistent or self.volatile_directory is not None
 
     def hold(self, wait_s: float | None = None) -> None:
-        """Make sure that no other service writes the files.
+        """Lock the files against other services.
 
         Raises:
-            Refused: another one does, or the directory cannot be written.
+            Refused: another service has locked them, or the directory cannot be written.
         """
         if not self.claim.is_held:
             self.claim.hold(self._claim_wait_s if wait_s is None else wait_s)
             self.room.keep()
 
     def stem(self, name: QueueName, place: HostedPlace) -> Path:
-        """Return what the files of a persistent queue are named after.
+        """Return the beginning of the names of a persistent queue's files.
 
         Raises:
             InvalidInput: a name cannot be part of a file name.
@@ -144,7 +144,7 @@ class StoreFiles:
         return stem
 
     def own(self, places: Mapping[QueueName, HostedPlace]) -> None:
-        """Note which queue has which files, in a process that opens none of them.
+        """Register which queue has which files, in a process that opens none of them.
 
         Raises:
             InvalidInput, Refused: as from `stem`.
@@ -158,9 +158,9 @@ class StoreFiles:
         """Open the store of a queue, which must be one that keeps files.
 
         Args:
-            name: the queue's.
-            place: where it is.
-            discards_damaged: as for the service, unless it is given.
+            name: the queue's name.
+            place: the queue's place.
+            discards_damaged: overrides the service's setting; None: does not.
 
         Raises:
             InvalidInput, Refused: as from `stem`.
@@ -179,7 +179,7 @@ class StoreFiles:
         return store
 
     def has_left_over(self, name: QueueName, place: HostedPlace) -> bool:
-        """Return whether there are files of a queue, or the register or the log has something of it."""
+        """Return whether files, register or log contain data of a queue from an earlier run."""
         stem = self.stem(name, place)
         is_noted = self._register(True).extent(stem.name) is not None
         if is_noted or any(stem.name in log.names() for log in self.logs.values()):
@@ -218,7 +218,7 @@ class StoreFiles:
             self._damage.append(DamageReport(found[0], 0, 0, DamageKind.UNREADABLE, what))
 
     def note(self, stores: Iterable[tuple[QueueName, HostedPlace, Storage]]) -> None:
-        """Note how far stores reach now: no less may be there when they are opened again."""
+        """Record the current extents of stores, which they must still reach when they are opened again."""
         extents: dict[bool, dict[str, Extent]] = {True: {}, False: {}}
         incarnations: dict[str, Incarnation] = {}
         for name, place, store in stores:
@@ -233,9 +233,9 @@ class StoreFiles:
                 self._register(is_persistent).note(noted, incarnations)
 
     def judge_incarnation(self, name: QueueName, place: HostedPlace, found: Incarnation) -> None:
-        """Report it where the records of a store are not those of the creation of the queue that is known.
+        """Report damage if the records of a store are of another incarnation of the queue than the registered one.
 
-        `found` is the incarnation that the records have; nil: none, as of an earlier version.
+        `found` is the incarnation in the records; nil: they have none, as those of an earlier version.
         """
         register = self._register(place.is_persistent)
         known = register.incarnation(self._entry(name, place))
@@ -250,11 +250,11 @@ class StoreFiles:
                 register.forget_incarnation(self._entry(name, place))
 
     def note_service(self, store: Storage) -> None:
-        """Note the same of the service's state."""
+        """Record the current extent of the service state's store."""
         self._register(True).note({self._service_file.name: store.extent})
 
     def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
-        """Open the log of this process's replicas. No file is made before it is written.
+        """Open the log of this process's replicas. The first write creates its first file.
 
         Raises:
             InvalidInput: a name cannot be part of a file's.
@@ -272,17 +272,17 @@ class StoreFiles:
         )
 
     def forget(self, name: QueueName, place: HostedPlace) -> None:
-        """Expect the files of a queue no more: they are about to be deleted."""
+        """Remove the register's entry of a queue, whose files are about to be deleted."""
         self._register(place.is_persistent).forget([self._entry(name, place)])
         self.incarnations.pop(name, None)
         self._owners = {stem: owner for stem, owner in self._owners.items() if owner != name}
 
     def forget_service(self) -> None:
-        """Forget the same of the service's state."""
+        """Remove the register's entry of the service's state."""
         self._register(True).forget([self._service_file.name])
 
     def with_reserve(self, do: Callable[[], Done]) -> Done:
-        """Do a write that must succeed on a full disk, too; repeat it where the reserve makes room.
+        """Run a write; if the disk is full, release the reserve and repeat it.
 
         Raises:
             Damaged: the disk refuses.
@@ -295,7 +295,7 @@ class StoreFiles:
             return do()
 
     def close(self) -> None:
-        """Let other services have the files, the logs last.
+        """Close the logs, then release the lock on the files.
 
         Raises:
             Damaged: the disk refuses.
@@ -312,7 +312,7 @@ class StoreFiles:
             self.claim.release()
 
     def abandon(self) -> None:
-        """Let go of the logs as they are, and let other services have the files."""
+        """Close the logs without a sync, and release the lock on the files."""
         for log in self.logs.values():
             log.abandon()
         self.claim.release()
@@ -332,8 +332,8 @@ class StoreFiles:
         return open_database(file, self.filesystem, QUEUE_CODEC, known, discards_damaged=discards)
 
     def carry_over_logs(self, *, own_too: bool) -> None:
-        """Bring what other processes of this service left in their logs to the queues' own files; that of this one's
-        too, where it opens none of them.
+        """Copy the records in the logs of former processes of this service to the queues' own files; with `own_too`,
+        also those in this process's log.
 
         Raises:
             Damaged: the disk refuses.
@@ -364,7 +364,7 @@ class StoreFiles:
         return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
 
     def _entry(self, name: QueueName, place: HostedPlace) -> str:
-        """Return what a store is called in its register."""
+        """Return the name of a store in the register."""
         return self.stem(name, place).name if place.is_persistent else name
 
     def _register(self, is_persistent: bool) -> Register:

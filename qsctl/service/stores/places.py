@@ -1,4 +1,4 @@
-"""The place of each queue of a service: the base of its files' names [QS 2.14.2]."""
+"""The hosted queues with the parts of their files' names [QS 2.14.2]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HostedPlace(NamedTuple):
 
     @property
     def is_persistent(self) -> bool:
-        """Return whether its samples outlive the service in a store of its own: those of a replicated queue are in its
+        """Return whether its samples are in a store that outlives the service; those of a replicated queue are in its
         log.
         """
         return self.settings.persistence.kind is PersistenceKind.PERSISTENT and not self.settings.replication.enabled
@@ -29,7 +29,7 @@ Places: TypeAlias = Mapping[QueueName, HostedPlace]
 
 
 def places_of(hosted: HostedService) -> dict[QueueName, HostedPlace]:
-    """Return every queue that a service hosts now, by its full name."""
+    """Return every queue that a service hosts, by its full name."""
     domains = {settings.name: settings.domain_id for settings in hosted.participants().values()}
     found = {}
     for resource, settings in hosted.queues().items():

@@ -1,11 +1,10 @@
-"""An engine and its stores when the disk is full, or fails: which queues continue, which are suspended, and how they
-recover.
+"""The behavior of a service on a full or failing disk: suspension of queues, and their recovery.
 
 Decides: the contract of a failing store [QS 2.4, 2.14.2].
 
-- Little space is left: queues that are stored enqueue nothing new, answering 0; they continue to deliver and remove,
-  for which there is a reserve. They enqueue again once there is plenty of space.
-- A write or a sync fails all the same: the queue is suspended, the others continue. Records that were not durable by
+- Little space is left: stored queues enqueue no new samples and answer 0; they continue to deliver and remove, for
+  which space is reserved. They enqueue again once there is enough space.
+- A write or a sync fails nevertheless: the queue is suspended, the others continue. Records that were not durable by
   then count as never written: producers are answered 0 for it, consumers never see it. The queue is restored from its
   store, as at a restart. It enqueues and delivers nothing; acknowledgments are processed.
 - A sync that failed is not repeated. The queue resumes once all of it was written to new files and synced.
@@ -32,13 +31,13 @@ Report: TypeAlias = Callable[[str, str, str], None]
 
 
 class Recovery:
-    """Keeps an engine in step with what its stores can take. Nothing that was taken from the engine may be unstored
-    when a method is called.
+    """The suspension and resumption of an engine's queues by the state of their stores. All records of the engine must
+    be stored when a method is called.
 
     Args:
-        engine: whose queues are suspended and go on.
-        stores: which can fail.
-        clock: Unix nanoseconds.
+        engine: hosts the queues that are suspended and resumed.
+        stores: the stores of the queues.
+        clock: returns Unix nanoseconds.
     """
 
     def __init__(self, engine: ServiceEngine, stores: Stores, clock: Callable[[], Nanoseconds]) -> None:
@@ -52,12 +51,14 @@ class Recovery:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether something is to be done, now or when it is time for another attempt."""
+        """Return whether a store has failed or space is scarce, so that `heed` and `attempt` must be called."""
         stores = self._stores
         return bool(stores.failures) or stores.service_failure is not None or stores.is_scarce or self._refuses
 
     def heed(self) -> None:
-        """Suspend the queues whose stores have failed, and let those refuse for which there is little room."""
+        """Suspend the queues whose stores have failed, and make all stored queues refuse samples while space is
+        scarce.
+        """
         for name, failure in list(self._stores.failures.items()):
             if not failure.is_undone:
                 self._undo(name)
@@ -70,7 +71,7 @@ class Recovery:
             self.report("storage_scarce" if self._refuses else "storage_sufficient", "", "")
 
     def attempt(self, *, at_once: bool = False) -> None:
-        """Look whether the disk accepts again what it refused, now and then."""
+        """Try at intervals whether the disk accepts the writes that failed, and resume the queues then."""
         now = self._stores.environment.steady()
         if now < self._next_attempt_ns and not at_once:
             return

@@ -1,6 +1,6 @@
-"""From the stores to an engine that goes on where the last one stopped [QS 2.14.1, 2.14.2.1].
+"""The restoration of an engine from its stores at a start [QS 2.14.1, 2.14.2.1].
 
-Decides: in which order the stores are read, and what becomes of files whose queue is gone.
+Decides: the order in which the stores are read, and the treatment of files whose queue no longer exists.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from qsctl.service.stores.stores import Stores
 
 
 def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
-    """Play the stored configuration, then every queue's records into a fresh engine, and start the service.
+    """Replay the stored configuration, then every queue's records into a fresh engine, and start the service.
 
-    What the engine has to store because of the restart is in its next `take_ready`.
+    The records that the restart itself produces are in the engine's next `take_ready`.
 
-    Nothing goes before all was read: what is not restored is emptied, and the register written, once no store refuses
-    the start.
+    Nothing is deleted before everything was read: stores that are not restored are emptied, and the register is
+    written, once no store prevents the start.
 
     Raises:
         InvalidInput, Refused: a persistent queue cannot have files of its own.
@@ -67,9 +67,9 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
 
 
 def _replay_configuration(engine: ServiceEngine, records: Iterable[Record], *, is_whole: bool) -> None:
-    """Play the stored configuration; of one that is damaged, and used all the same, what follows from the rest.
+    """Replay the stored configuration; from a damaged one, replay the changes that the remaining records permit.
 
-    A queue whose dead-letter queue, or whose subscriber, is among what is lost is not created.
+    A queue whose dead-letter queue or subscriber is lost is not created.
     """
     if is_whole:
         engine.replay_all(records)
@@ -86,13 +86,13 @@ def incarnations_of(engine: ServiceEngine) -> dict[QueueName, Incarnation]:
 
 
 def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Iterable[QueueName]) -> None:
-    """Give queues that were just created the samples that an earlier run left in their files [QS 2.14.2].
+    """Restore into queues that were just created the samples that an earlier run left in their files [QS 2.14.2].
 
     Args:
-        engine: hosts the queues.
-        stores: theirs are open.
-        now: when they are restored.
-        opened: the queues whose stores were opened for the creation, and no others: a live queue has its samples.
+        engine: the engine that hosts the queues.
+        stores: the stores, in which the queues' are open.
+        now: the instant of the restoration.
+        opened: the queues whose stores were opened for their creation; the others have their samples already.
     """
     found = False
     for name in opened:
@@ -105,7 +105,7 @@ def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Itera
 
 
 def mended(records: Iterable[Record]) -> Iterator[Record]:
-    """Return the records, with those put in that damage destroyed: a sample sent again has come back before."""
+    """Yield the records, with lost ones inferred: a sample that was sent again must have returned before."""
     sent: set[int] = set()
     for record in records:
         if type(record) is Enqueued:  # most of them
@@ -120,7 +120,7 @@ def mended(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _deleted_places(records: Iterable[Record]) -> Places:
-    """Return the places of the queues that the records delete: their files may have outlived them."""
+    """Return the places of the queues that the records delete, whose files may still exist."""
     known: dict[QueueName, HostedPlace] = {}
     deleted: dict[QueueName, HostedPlace] = {}
     domains: dict[str, int] = {}
@@ -157,7 +157,7 @@ def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, H
 
 @contextmanager
 def _many_new_objects() -> Iterator[None]:
-    """Keep the garbage collector from walking a million live objects again and again while they are made.
+    """Pause garbage collection while millions of lasting objects are created.
 
     They are not frozen afterwards: an embedded service is closed again, in a process that may open many.
     """

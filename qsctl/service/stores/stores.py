@@ -1,18 +1,18 @@
-"""Every store of a service: which record goes to which, in which order, and what is left when a disk refuses [QS 2.14].
+"""All stores of a service: which record is written to which, in which order, and the handling of failures [QS 2.14].
 
 Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
 directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
 the process ends with every command.
 
-Decides: that no sample is gone from its queue before it is among the dead letters, or in the queue that a command moves
-it to. Queues that share a write-ahead log share an append, in which that is the order; of several files each is synced
-before those that rest on it are written.
+Decides: that a sample is written to the dead letters, or to the queue that a command moves it to, before it is removed
+from its queue. Queues that share a write-ahead log share an append in this order; of several files each is synced
+before the files that depend on it are written.
 
-Decides: that a disk that refuses concerns the queue whose store it refuses. Nothing more of it is stored until the
-whole of it was stored anew; where a dead sample or a moved one would be in neither of two queues, that concerns both.
-What was undone as a whole for lack of room is tried again with the room of the reserve; a sync that failed is not.
+Decides: that a failure concerns the queue of the failed store. Nothing more of it is stored until its whole content was
+stored again; where a dead or moved sample would be in neither of two queues, both count as failed. A write that failed
+cleanly for lack of space is repeated after the reserve was released; a failed sync is not repeated.
 
-Decides: which stores are compacted when, and that the write-ahead logs stay short.
+Decides: when which store is compacted, and that the write-ahead logs stay short.
 """
 
 from __future__ import annotations
@@ -69,15 +69,14 @@ class Stores:
         application_name: part of every file's name.
         keeps_service_state: whether changes of the configuration survive [QS 2.14.1].
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
-        claim: the right to write the files, where another process has it for this one; None: it is to be had.
-        claim_wait_s: how long to wait for another service that has it.
+        claim: the lock on the files, passed on by another process; None: locked when needed.
+        claim_wait_s: the longest wait for another service that has the lock.
         log_label: distinguishes the write-ahead logs of a service's processes.
-        holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
-            that hold them.
+        holds_samples: whether the queues' own files are opened; False in the coordinator of several processes.
         discards_damaged: whether to continue with the intact records after a loss; else a loss is an error, and no file
             changes.
-        drops_service_state: whether the stored configuration is not restored: it goes once nothing refuses the start.
-        environment: where the files are.
+        drops_service_state: whether the stored configuration is deleted, once no store prevents the start.
+        environment: the access to the machine's files.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -139,7 +138,8 @@ class Stores:
                 raise
 
     def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
-        """Open the log of this process's replicas [QS 7.1]; the caller closes it. No file is made before it is written.
+        """Open the log of this process's replicas [QS 7.1]; the caller closes it. The first write creates its first
+        file.
 
         Raises:
             InvalidInput: a name cannot be part of a file's.
@@ -153,12 +153,12 @@ class Stores:
 
     @property
     def damage(self) -> list[DamageReport]:
-        """Damage found by every store."""
+        """The damage found by all stores."""
         stores = [*([self.service] if self.service else []), *self.queues.values()]
         return [*self.files.damage, *self._closed_damage, *(report for store in stores for report in store.damage)]
 
     def follow(self, places: Places) -> list[QueueName]:
-        """Take note of the queues there are; open the stores of those that are new, and return their names.
+        """Register the hosted queues; open the stores of new ones, and return their names.
 
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
@@ -184,13 +184,14 @@ class Stores:
         return opened
 
     def judge(self, found: Mapping[QueueName, Incarnation]) -> None:
-        """Begin to change the files, once everything was read; unless something is lost.
+        """Allow changes of the files, once all stores were read: check for losses, empty unrestored stores, write the
+        register.
 
         Args:
-            found: the incarnations of the queues' records, of each that has some; nil where they have none.
+            found: the incarnation in the records of each queue that has records; nil where they have none.
 
         Raises:
-            Damaged: something is lost, and it is not to be discarded; or the disk refuses.
+            Damaged: records are lost and the user has not accepted that, or the disk refuses.
         """
         for name, incarnation in found.items():
             if name in self._opened:
@@ -207,7 +208,7 @@ class Stores:
         self.note(self.queues)
 
     def refuse_loss(self) -> None:
-        """Do nothing where nothing was found to be lost, or what is lost is to be discarded.
+        """Raise an error if records are lost, unless the user has accepted losses.
 
         Raises:
             Damaged: something is lost.
@@ -216,14 +217,14 @@ class Stores:
             refuse_loss(self.damage, self.files.filesystem.synchronization)
 
     def know(self, incarnations: Mapping[QueueName, Incarnation]) -> None:
-        """Note which creations of the queues there are now."""
+        """Record the current incarnations of the queues."""
         changed = [name for name in self.queues if self.files.incarnations.get(name) != incarnations.get(name)]
         self.files.incarnations.update({name: incarnations[name] for name in changed if name in incarnations})
         if changed:
             self.note(changed)
 
     def checkpoint_unhosted(self) -> None:
-        """Bring what the logs have of queues that are not hosted any more to files of their own, for another time.
+        """Copy the logs' records of queues that are no longer hosted to files of their own, to be kept.
 
         Raises:
             Damaged: the disk refuses.
@@ -233,12 +234,12 @@ class Stores:
             log_upkeep.checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
 
     def check(self, name: QueueName, place: HostedPlace) -> None:
-        """Return whether a queue could be kept here.
+        """Raise an error if a queue could not be stored.
 
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
             Refused: another persistent queue has the same files, or another service uses them.
-            Damaged: an earlier run left files of it of which something is lost.
+            Damaged: an earlier run left files of the queue, and records in them are lost.
         """
         if place.is_persistent:
             self.files.stem(name, place)
@@ -247,7 +248,7 @@ class Stores:
                 self._check_left_over(name, place)
 
     def _check_left_over(self, name: QueueName, place: HostedPlace) -> None:
-        """Judge what an earlier run may have left of a queue that is to be created."""
+        """Check the files that an earlier run may have left of a queue to be created."""
         if not self.files.has_left_over(name, place):
             return
         store = self.files.open(name, place)
@@ -259,15 +260,15 @@ class Stores:
             store.abandon()
 
     def load(self, queue: QueueName) -> Iterator[Record]:
-        """Return what a queue's store holds; nothing where it has none, or where that is not restored."""
+        """Return the records in a queue's store; none without a store, or where it is not restored."""
         return self.queues[queue].load() if queue in self.queues and queue not in self._to_empty else iter(())
 
     def load_service(self) -> Iterator[Record]:
-        """Return the stored configuration; nothing where none is kept, or where it is not restored."""
+        """Return the records of the stored configuration; none without one, or where it is not restored."""
         return iter(()) if self.service is None or self._drops_service_state else self.service.load()
 
     def payload(self, queue: QueueName, position: int) -> bytes:
-        """Return the payload of a sample that is held (`Storage.payload`).
+        """Return the payload of a held sample (`Storage.payload`).
 
         Raises:
             KeyError: the queue has no store, or no such sample is held.
@@ -278,8 +279,9 @@ class Stores:
     def write(self, turns: Sequence[Ready]) -> Sync | None:
         """Write the records of several turns as one, and put every payload into their messages.
 
-        Returns what is left to do until they are durable (see `Storage.write`); None: nothing. What the disk refuses
-        then, or now, is in `failures`; `withhold` takes from the messages what rests on it.
+        Returns the pending sync (see `Storage.write`), or None where no sync is needed. Failures, also those of the
+        sync, are
+        in `failures`; `withhold` then removes the affected messages.
         """
         read = payload_reader(turns, self.payload)
         for ready in turns:
@@ -307,12 +309,12 @@ class Stores:
         return sync
 
     def withhold(self, turns: Sequence[Ready]) -> None:
-        """Take from the messages of turns that were written what rests on records that could not be stored."""
+        """Remove from the messages of written turns those that depend on records that could not be stored."""
         if self.failures or self.service_failure:
             withhold(turns, self.failures, self.service_failure)
 
     def sync(self) -> None:
-        """Make durable what waits for the sync of a next batch: none may come."""
+        """Sync deferred writes, which otherwise wait for the next batch's sync."""
         for log in self.files.logs.values():
             names = [name for name in self.queues if _log_of(self.queues[name]) is log]
             if names:
@@ -324,7 +326,7 @@ class Stores:
     # Writes: each has two halves, of which the second, the sync, may be done in another thread.
 
     def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool) -> Sync | None:
-        """Write the records of queues; return the sync that is left to do, or None. Those that share a log share it."""
+        """Write the records of queues, together where they share a log; return the pending sync, or None."""
         dead_letters = list(filter(self._is_dead_letter, batch))
         names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
         logs = {_log_of(self.queues[name]) for name in names}
@@ -346,7 +348,7 @@ class Stores:
         return partial(_do_all, left) if len(left) > 1 else left[0] if left else None
 
     def _write_moves(self, batch: Mapping[QueueName, Sequence[Record]]) -> Sync | None:
-        """Write the records of a turn that moves samples, in order; return the sync that is left to do, or None.
+        """Write the records of a turn that moves samples, in order; return the pending sync, or None.
 
         A file is synced before the next one is written, so that a sample is in its target before it leaves its source.
         """
@@ -370,7 +372,7 @@ class Stores:
     def _begin(
         self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False
     ) -> Sync | None:
-        """Write the records of one queue, or of some that share a log; return the sync that is left to do, or None."""
+        """Write the records of one queue, or of several that share a log; return the pending sync, or None."""
         names = [name for name in names if name not in self.failures]
         if not names:
             return None
@@ -389,7 +391,7 @@ class Stores:
         return None if sync is None or (streams and may_defer) else partial(self._finish, names, sync)
 
     def _finish(self, names: Sequence[QueueName], sync: Sync) -> None:
-        """Sync what was written of queues."""
+        """Sync the written records of queues, and register a failure."""
         if all(name in self.failures for name in names):
             return
         try:
@@ -398,12 +400,12 @@ class Stores:
             self.fail(names, error)
 
     def fail(self, names: Iterable[QueueName], error: Damaged) -> None:
-        """Store nothing more of queues until the whole of each was stored anew."""
+        """Mark queues as failed: nothing more of them is stored until their whole content was stored again."""
         for name in names:
             self.failures.setdefault(name, Failure(error))
 
     def _fail_together(self, names: Iterable[QueueName]) -> None:
-        """Store nothing more of any of these queues where one of them cannot be stored."""
+        """Mark all of these queues as failed if one of them has failed."""
         failure = next((self.failures[name] for name in names if name in self.failures), None)
         if failure is not None:
             self.fail(names, failure.error)
@@ -419,9 +421,9 @@ class Stores:
     # Stores that stay small.
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
-        """Compact the stores for which it pays; with `all_damaged` also those in which damage was found.
+        """Compact the stores that are worth it; with `all_damaged` also those in which damage was found.
 
-        `service` is the whole configuration. The state must be the one that all stored records give.
+        `service` is the whole configuration. It and the snapshots must include the effect of every stored record.
 
         Raises:
             Damaged: the disk refuses.
@@ -449,10 +451,10 @@ class Stores:
     def compact_in_shares(
         self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord], *, every: bool = False
     ) -> Iterator[None]:
-        """Compact the stores for which it pays, or every one, a part between two yields.
+        """Compact the stores that are worth it, or every one, one step between two yields.
 
-        Batches may be stored meanwhile. `service` and, before each part, `capture` must be the state that all stored
-        records give. What the disk refuses is noted as a failure of the store.
+        Batches may be stored between the steps. `service` and, before each step, `capture` must include the effect of
+        every stored record. An error of the disk is registered as a failure of the store.
         """
         if self.service and (every or self.service.worth_compacting()):
             try:
@@ -476,13 +478,13 @@ class Stores:
         yield from self.keep_logs_short()
 
     def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
-        """Let the oldest files of the logs go, a part between two yields; batches may be stored meanwhile."""
+        """Delete the oldest files of the logs, one step between two yields; batches may be stored between the steps."""
         for log in list(self.files.logs.values()):
             with suppress(Damaged):  # the next group's write fails, too, and reports it
                 yield from log_upkeep.keep_short(log, partial(self._streams_of, log), self._fail_stream, files_max)
 
     def make_room(self) -> None:
-        """Give back the room of what is held no more."""
+        """Free the disk space of obsolete records in the logs."""
         for log in list(self.files.logs.values()):
             with suppress(Damaged):
                 self.files.with_reserve(partial(self._make_room, log))
@@ -491,7 +493,7 @@ class Stores:
         log_upkeep.make_room(log, partial(self._streams_of, log), self._fail_stream)
 
     def _streams_of(self, log: WriteAheadLog) -> Sequence[LoggedStorage] | None:
-        """Return the streams of a log that are open; None where one of them has failed."""
+        """Return the open streams of a log; None if one of them has failed."""
         found = {name: each for name, each in self.queues.items() if _log_of(each) is log}
         if not self.failures.keys().isdisjoint(found):
             return None
@@ -502,16 +504,16 @@ class Stores:
 
     @property
     def is_log_long(self) -> bool:
-        """Return whether a write-ahead log has more files than it should."""
+        """Return whether a write-ahead log has more files than the target number."""
         return any(len(log.files) > FILES_MAX for log in self.files.logs.values())
 
     def forget(self, keep: Callable[[HostedPlace], bool]) -> None:
-        """Delete the stores of the queues that are not to be kept."""
+        """Delete the stores of the queues for which `keep` returns False."""
         for name in [name for name, place in self._places.items() if name in self.queues and not keep(place)]:
             self._destroy(name)
 
     def discard_left_over(self, deleted: Places) -> None:
-        """Delete the files of queues that were deleted, should a crash have left them."""
+        """Delete the files of deleted queues that a crash may have left."""
         for name, place in deleted.items():
             if name not in self._places and self.files.keeps(place):
                 store = self.files.open(name, place, discards_damaged=True)
@@ -519,7 +521,7 @@ class Stores:
                 store.destroy()
 
     def close(self) -> None:
-        """Let go of all files.
+        """Close all files.
 
         Raises:
             Damaged: the disk refuses.
@@ -538,19 +540,19 @@ class Stores:
             self.files.close()
 
     def abandon(self) -> None:
-        """Let go of all files as they are."""
+        """Close all files without a sync."""
         for store in [*self.queues.values(), *([self.service] if self.service is not None else [])]:
             store.abandon()
         self.files.abandon()
 
     def destroy_service(self) -> None:
-        """Delete the service's state, once everything was closed."""
+        """Delete the service's state, after everything was closed."""
         if self.service is not None:
             self.files.forget_service()
             self.service.destroy()
 
     def reopen(self, name: QueueName) -> Storage:
-        """Open the store of a queue that failed again, to read its content.
+        """Open the store of a failed queue again, to read its content.
 
         Raises:
             Damaged: the disk refuses.
@@ -561,7 +563,7 @@ class Stores:
         return self.queues[name]
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
-        """Store the whole of a queue that failed, in new files where the old ones cannot be relied on.
+        """Store the whole content of a failed queue, in new files where the old ones are unreliable.
 
         Raises:
             Damaged: the disk still refuses.
@@ -573,7 +575,7 @@ class Stores:
         del self.failures[name]
 
     def recover_service(self, service: Iterable[ServiceRecord]) -> None:
-        """Store the whole configuration after a change of it could not be.
+        """Store the whole configuration after a change could not be stored.
 
         Raises:
             Damaged: the disk still refuses.
@@ -588,12 +590,12 @@ class Stores:
 
     @property
     def failure(self) -> Damaged | None:
-        """Why something could not be stored; None: everything was."""
+        """The error of a failed store; None: no store has failed."""
         return next((each.error for each in self.failures.values()), self.service_failure)
 
     @property
     def is_scarce(self) -> bool:
-        """Return whether there is too little room on the disk for new samples."""
+        """Return whether the disk has too little free space for new samples."""
         return self.files.room.is_scarce
 
     @property
@@ -613,7 +615,7 @@ class Stores:
         return store
 
     def note(self, names: Iterable[QueueName]) -> None:
-        """Note how far the stores of these queues reach."""
+        """Record the current extents of the stores of these queues."""
         self.files.note((name, self._opened[name], self.queues[name]) for name in names)
 
     def _change(self, record: Record) -> None:
@@ -635,7 +637,7 @@ class Stores:
 
 
 def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
-    """Return the records of several turns, a sequence each stream."""
+    """Return the records of several turns, joined for each stream."""
     if len(turns) == 1:
         return {batch.stream: batch.records for batch in turns[0].batches}
     streams: dict[StreamName, list[Record]] = {}
@@ -646,7 +648,7 @@ def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
 
 
 def _log_of(store: Storage) -> WriteAheadLog | None:
-    """Return the log that a store shares with others; None: it has files of its own only."""
+    """Return the log that a store shares with others; None if it has its own files only."""
     return store.log if isinstance(store, LoggedStorage) else None
 
 

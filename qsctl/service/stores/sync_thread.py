@@ -1,8 +1,8 @@
-"""One sync in progress while the service works on [QS 2.14.2].
+"""Syncs in the background, one at a time, while the service works [QS 2.14.2].
 
-Decides: where a sync is done. Only the sync, in which the disk works and Python waits, has a thread of its own: two
-threads that both write records would wait for the interpreter more than for the disk. Where the disk is quick even that
-thread costs more than it gains, and the sync is waited for.
+Decides: in which thread a sync runs. Only the sync, during which Python waits for the disk, has a thread of its own:
+two threads that both write records would wait for the interpreter more than for the disk. On a fast disk even that
+thread costs more than it gains, and the sync runs in the calling thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUTLIER: Final = 4
 
 
 class _QuickSyncs:
-    """Waits for the syncs of a disk that is quick."""
+    """The choice of the thread for each sync, by the measured durations; fast ones run in the calling thread."""
 
     def __init__(self, quick_sync_s: float) -> None:
         self._quick_sync_s = quick_sync_s
@@ -40,7 +40,7 @@ class _QuickSyncs:
         self._left_to_others_count = 0
 
     def do(self, sync: Sync) -> bool:
-        """Do a sync at once where that is worth it. False: it is still to be done."""
+        """Run a sync now if the disk is fast; return False if the caller must run it."""
         is_trial = self._typical_s >= self._quick_sync_s
         if is_trial:
             self._left_to_others_count += 1
@@ -58,11 +58,11 @@ class _QuickSyncs:
 
 
 class SyncThread:
-    """Does one sync at a time. It belongs to one thread.
+    """A runner of one sync at a time, used by one thread.
 
     Args:
-        on_synced: called in the other thread when a sync that `begin` left to it is over; must not block.
-        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
+        on_synced: called in the other thread when a sync there has finished; must not block.
+        quick_sync_s: a faster sync runs in the calling thread; 0: none does.
     """
 
     def __init__(self, on_synced: Callable[[], object] = lambda: None, *, quick_sync_s: float = QUICK_SYNC_S) -> None:
@@ -72,7 +72,7 @@ class SyncThread:
         self._thread: ThreadPoolExecutor | None = None
 
     def begin(self, sync: Sync) -> bool:
-        """Do a sync, or leave it to the other thread; whether it is done. None may be in progress.
+        """Run a sync, or start it in the other thread; return whether it has finished. None may be in progress.
 
         Raises:
             Damaged: the disk refuses.
@@ -89,7 +89,7 @@ class SyncThread:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the sync that was left to the other thread is over; `end` gives how."""
+        """Return whether the sync in the other thread has finished; `end` raises its error."""
         return self._sync is not None and self._sync.done()
 
     def end(self) -> None:

@@ -1,9 +1,9 @@
-"""The messages that must not leave because a store failed [QS 2.4, 2.14.2].
+"""The removal of messages that must not be sent because a store failed [QS 2.4, 2.14.2].
 
-Decides: what becomes of the messages of a turn when the store of a queue, or of the service's state, has failed. A
-producer is answered 0 for a sample that is not stored; a sample without a durable record is not delivered; a command
-whose effect is not durable is answered with an error. The status and the data of such a queue contain the reason of its
-suspension.
+Decides: which messages of a turn are changed or dropped after the store of a queue, or of the service's state, has
+failed. A producer is answered 0 for a sample that is not stored; a sample without a durable record is not delivered; a
+command whose effect is not durable is answered with an error. The status and the data of such a queue contain the
+reason of its suspension.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from qsctl.identity import SampleIdentity
 
 @dataclass
 class Failure:
-    """A queue whose store has failed, and what its producers were answered 0 for since."""
+    """A failed store of a queue, and the samples that were refused (answered 0) since."""
 
     error: Damaged
     refused: dict[int, SampleIdentity] = field(default_factory=dict)
-    """By position: several samples may have had an identity, or have it as dead letters."""
+    """The refused samples by position, since several samples may have the same identity, also as dead letters."""
     is_undone: bool = False
-    """Whether the queue was set back to what its store holds."""
+    """Whether the queue was restored to the content of its store."""
     is_reported: bool = False
     was_attempted: bool = False
-    """Whether it was tried to store the whole of it."""
+    """Whether storing its whole content was tried."""
 
 
 def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], service: Damaged | None) -> None:
-    """Take from the messages of these turns what rests on records that are not durable."""
+    """Remove or change the messages of these turns that depend on records that are not durable."""
     for ready in turns:
         removal: Damaged | None = None
         for batch in ready.batches:
@@ -90,7 +90,7 @@ def _withheld(
 
 
 def explained(message: Outbound, failures: Mapping[QueueName, Failure]) -> Outbound:
-    """Return a message as sent: the status and data of a queue that cannot be stored contain the reason of its
+    """Return a message as sent: status and data of a queue that cannot be stored include the reason of its
     suspension.
     """
     if isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus | QueueData):
