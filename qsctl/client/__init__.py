@@ -1,24 +1,24 @@
-"""Programs that write to queues, consume from them, request and reply, over DDS [QS 8].
+"""Client library for programs that write to queues, consume from them, request and reply, over DDS [QS 8].
 
 The public surface is what `__all__` names, here and in `aio`; the other modules serve the command line and may change.
 
 - `QueueProducer`, `QueueConsumer`, `QueueRequester`, `QueueReplier`: blocking wrappers. Each is a context manager, and
-  belongs to one thread. Their words are the same: `wait_for_queue`, `receive`, `acknowledge`, `reject`, `stop`.
+  belongs to one thread. They have the same methods: `wait_for_queue`, `receive`, `acknowledge`, `reject`, `stop`.
 - Payloads are octets, or values with a `Codec`: `JsonCodec` or `MsgpackCodec` of a dataclass, a msgspec Struct or a
   pydantic model, or one that `qsctl.config.sample_types.types` makes from XML types. Type checkers know the values by
   the codec.
 - `Retry`: attempts and pauses, of `QueueConsumer.process` and `QueueProducer.write_until_accepted`.
-- `stopped_by_signals`: ends iterations and `process` in good order at SIGTERM.
+- `stopped_by_signals`: ends iterations and `process` in an orderly way at SIGTERM.
 - `tracing`: OpenTelemetry's context carried from producers to consumers (extra `otel`).
 - `aio`: the same four for tasks (asyncio or trio), with the same signatures.
 - `ClientSession`: one participant for several wrappers.
 
-Samples come in from DDS frames (`transport.dds.client_ports`), are held by the state machines of `core.client`, and go
-out when the wrapper turns: in a call that waits, or in `flush`. Nothing runs between the calls: there is no thread.
+Samples arrive in DDS frames (`transport.dds.client_ports`), are held by the state machines of `core.client`, and are
+sent in calls that wait and in `flush`. The wrappers have no thread, so nothing happens between the calls.
 A received sample is held until it is acknowledged, once; leaving with unacknowledged samples returns them to the queue.
 Errors are those of `qsctl.errors`. Read `session.py` first, then `producer.py`.
 
-A service must run in the domain, see `qsctl serve`. A queue that is not there yet is waited for:
+A service must run in the domain, see `qsctl serve`. `wait_for_queue` waits until a queue is discovered:
 
 >>> from qsctl.client import QueueConsumer, QueueProducer
 >>> with QueueProducer("Orders", domain_id) as producer:

@@ -1,7 +1,7 @@
-"""A handler's attempts at each sample of a consumer or replier, and the acknowledgments that come of them.
+"""A handler's attempts at each sample of a consumer or replier, and the resulting acknowledgments.
 
-Decides: a handler that returns accepts its sample, one whose attempts are spent rejects it, and one that is interrupted
-returns it.
+Decides: the acknowledgment. The sample is accepted when the handler returns, rejected when its attempts are exhausted,
+and returned to the queue when it is interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Identified(Protocol):
 
     @property
     def identity(self) -> SampleIdentity:
-        """Return the GUID of its writer, and its number among the writer's samples."""
+        """Return the GUID of the sample's writer, and its number among the writer's samples."""
 
 
 Sample = TypeVar("Sample", bound=Identified)
@@ -39,31 +39,31 @@ class Handling(Protocol[Sample]):
 
     @property
     def request_queue(self) -> str:
-        """Return `<topic>@<subscriber>` of the queue that its samples come from."""
+        """Return `<topic>@<subscriber>` of the queue that the samples come from."""
 
     def receive(self, max_samples: int, timeout_s: float) -> Sequence[Sample]:
-        """Wait for samples; an empty list: none came in time, or `stop` was called."""
+        """Wait for samples; return an empty list where none arrived in time, or `stop` was called."""
 
     def begin(self, sample: Sample) -> None:
-        """Note that a handler works on a sample, for `acknowledge_once`."""
+        """Register that a handler is processing a sample, for `acknowledge_once`."""
 
     def acknowledge_once(self, sample: Sample, response: AckResponse) -> None:
-        """Acknowledge a sample, unless the program did while it worked on it."""
+        """Acknowledge a sample, unless the handler did."""
 
     def pauses(self, pause_s: float) -> bool:
         """Wait between two attempts; return whether `stop` was called."""
 
     def flush(self) -> None:
-        """Send what is to be sent, and process what has come; do not wait."""
+        """Send pending messages and process received ones; do not wait."""
 
 
 def process_samples(
     wrapper: Handling[Sample], handle: Callable[[Sample], object], retry: Retry, max_samples: int | None
 ) -> int:
-    """Call a handler with each sample as it comes, until `stop`; return the number of samples that it processed.
+    """Call a handler with each arriving sample, until `stop`; return the number of samples processed.
 
     Args:
-        wrapper: gives the samples, and acknowledges each by what came of it.
+        wrapper: receives the samples, and acknowledges each by the handler's outcome.
         handle: processes one sample.
         retry: attempts and pauses for one sample.
         max_samples: number of samples after which to end; None: no bound.
@@ -85,12 +85,12 @@ def process_samples(
 
 
 def attempted(handle: Callable[[], object], retry: Retry, pauses: Callable[[float], bool], name: str) -> AckResponse:
-    """Call a handler until it returns or its attempts are spent; return the acknowledgment of its sample.
+    """Call a handler until it returns or its attempts are exhausted; return the acknowledgment for its sample.
 
     Args:
         handle: the handler, with its sample.
         retry: attempts, and pauses between them.
-        pauses: waits a number of seconds; true: the program stops, and the sample is to be returned.
+        pauses: waits a number of seconds; returns True if the program stops, so that the sample must be returned.
         name: queue and sample, for the log.
     """
     left = retry.pauses()

@@ -1,4 +1,4 @@
-"""The work of a blocking wrapper in a thread of its own, for as long as a block lasts."""
+"""Running a blocking wrapper in a separate thread during a `with` block."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from qsctl.client.session import Wrapper
 
 @contextmanager
 def working(wrapper: Wrapper, work: Callable[[], object]) -> Iterator[None]:
-    """Let a wrapper work in a thread until the block ends; then stop it, and wait until it has finished.
+    """Run a wrapper's work in a thread during the block; then stop the wrapper, and wait for the thread.
 
-    The wrapper belongs to that thread meanwhile. What the work raises is raised at the end of the block, unless the
-    block raised something itself.
+    The wrapper belongs to that thread meanwhile. An exception of the work is raised at the end of the block, unless the
+    block itself raised one.
 
     Args:
-        wrapper: is stopped at the end.
-        work: ends once the wrapper is stopped.
+        wrapper: the wrapper, which is stopped at the end.
+        work: the function to run; it must return once the wrapper is stopped.
     """
     failures: list[BaseException] = []
 

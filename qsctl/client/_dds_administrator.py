@@ -1,8 +1,9 @@
-"""Administration commands over DDS: requests out, the replies of every service that is meant [QS 5].
+"""The client of administration commands over DDS: sends requests and collects the replies of all matching services [QS
+5].
 
-Decides: how long to look for services and when all have answered. A pattern may mean several: those discovered are
-waited for, each until its last reply. Names need not be unique; but of several with one name all but one may be gone,
-as after a kill and a restart, so the others are waited for only a while.
+Decides: the time to discover services, and when all have answered. A pattern may match several: each discovered one is
+waited for until its last reply. Names need not be unique; but of several services with one name all but one may have
+ended, as after a kill and a restart, so the others are waited for only briefly.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _WILD: Final = frozenset("*?[\\")
 
 
 class _Sent(NamedTuple):
-    """The request that replies are read as replies to."""
+    """The request in progress, to which arriving replies are matched."""
 
     command: Command | RawCreate
     request_identity: SampleIdentity
@@ -59,9 +60,9 @@ class Administrator:
 
     Args:
         domain_id: the services' administration domain.
-        timeout_s: for one command, discovery included.
-        key_file: signs the commands that need it at services that require it; read when the first one is sent. None:
-            nothing is signed.
+        timeout_s: the time limit of one command, discovery included.
+        key_file: the key that signs commands for services that require it; read with the first such command. None: no
+            command is signed.
     """
 
     def __init__(
@@ -98,17 +99,17 @@ class Administrator:
         self._domain.add(self)
 
     def services_there(self) -> list[str]:
-        """Return the names of the services that take part in the domain, with administration or without."""
+        """Return the names of the services in the domain, with administration or without."""
         return services_there(self._domain.participant)
 
     def request(self, command: Command | RawCreate, target: str) -> list[RemoteReply]:
-        """Send a command; return the replies of every service that it means, once all are there; empty: none answered.
+        """Send a command; return the replies of all matching services once they are complete; empty: none answered.
 
-        The time is what a service may be silent: a reply in many parts may last longer.
+        The time limit applies to the silence of a service: a reply in many parts may take longer.
 
         Raises:
-            UsageError: the command does not fit the wire.
-            NotFound, Refused, InvalidInput: the key file, which is needed, cannot be used.
+            UsageError: the command cannot be encoded.
+            NotFound, Refused, InvalidInput: a signature is required, and the key file cannot be used.
             NoAnswer: some answered and others did not.
         """
         answers_until = deadline = time.monotonic() + self._timeout_s
@@ -163,7 +164,7 @@ class Administrator:
     # What `ClientDomain` turns.
 
     def look(self, changes: Changes) -> None:
-        """Note the services that appeared and vanished."""
+        """Register services that appeared and vanished."""
         for endpoint in changes.vanished:
             self._services.pop(endpoint.handle, None)
             self._runs.pop(endpoint.handle, None)
@@ -184,7 +185,7 @@ class Administrator:
         return self._writer.flush()
 
     def drain(self, timeout_ns: Nanoseconds) -> None:
-        """Wait for nothing: an administrator that leaves wants no replies."""
+        """Return at once: an administrator that leaves needs no replies."""
 
     def close(self) -> None:
         """Delete the entities; `leave` calls it."""
@@ -200,7 +201,7 @@ class Administrator:
         return request
 
     def _discover(self, target: str, deadline: float) -> Counter[str]:
-        """Return how many services of each name are meant and reached; a service of another make has none, ''."""
+        """Return the number of discovered matching services by name; services of another make have the name ''."""
         if not self._run_until(lambda: bool(self._reached(target)), lambda: deadline):
             return Counter()
         if _WILD & set(target):
@@ -228,10 +229,10 @@ class Administrator:
         )
 
     def _read(self, data: bytes) -> RemoteReply | None:
-        """Return a reply to the request that waits for one; None: it answers another client's.
+        """Return a reply to the request in progress; None: it is a reply to another client.
 
         Raises:
-            Malformed: the octets are not a reply, or the reply has a body that its request did not ask for.
+            Malformed: the octets are not a reply, or its body is of another kind than the request's.
         """
         parts = reply_parts(data)
         if self._sent is None or parts.request not in (self._sent.request_identity, NIL_IDENTITY):

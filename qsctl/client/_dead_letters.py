@@ -1,4 +1,4 @@
-"""Dead letters as they come over DDS: a `DeadLetter_t` with the sample inside [QS 2.12]."""
+"""Decoding of dead letters over DDS: a `DeadLetter_t` that contains the sample [QS 2.12]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qsctl.transport.dds.wire.bodies import dead_letter_from_octets
 
 
 def opened(delivery: Delivery) -> Delivery:
-    """Return the delivery with the sample of its dead letter; one that cannot be read stays the octets that it is."""
+    """Return the delivery with the sample in its dead letter; unreadable octets are returned unchanged."""
     try:
         dead_letter = dead_letter_from_octets(delivery.payload or b"")
     except Malformed:

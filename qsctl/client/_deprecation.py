@@ -1,4 +1,4 @@
-"""Former names of the wrappers: they work for one version more, with a warning."""
+"""Deprecated names of the wrappers, which work for one more version, with a warning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 
 def warn_of_former(former: str, instead: str) -> None:
-    """Warn the caller of the method that calls this: a name of it goes with the next version."""
+    """Warn the caller of the calling method that its name is deprecated."""
     warnings.warn(
         f"{former} is deprecated and goes with the next version of qsctl: use {instead}",
         DeprecationWarning,

@@ -20,11 +20,11 @@ class Retry:
     """Attempts with exponential back-off. Times in seconds.
 
     Args:
-        attempts: how often something is tried, the first time included.
+        attempts: the number of attempts, the first included.
         first_s: the pause before the second attempt.
-        factor: how much longer each pause is than the one before.
-        longest_s: bound on a pause.
-        jitter: fraction of each pause that is drawn at random, so that many consumers do not try at once; 0: none.
+        factor: the ratio of each pause to the one before.
+        longest_s: the longest pause.
+        jitter: the random fraction of each pause, so that many consumers do not retry at once; 0: none.
 
     Raises:
         UsageError: a value is out of range.
@@ -47,7 +47,7 @@ class Retry:
             raise UsageError(f"jitter {self.jitter} is out of range", remedy="Give a fraction from 0 to 1.")
 
     def pauses(self) -> Iterator[float]:
-        """Yield the pause before each attempt but the first, in seconds."""
+        """Yield the pause before each attempt except the first, in seconds."""
         pause_s = self.first_s
         for _ in range(self.attempts - 1):
             bounded = min(pause_s, self.longest_s)

@@ -1,7 +1,7 @@
-"""Samples on their way into the queues of a topic over DDS, in windows, until every queue that answers has.
+"""Writing samples to the queues of a topic over DDS, until every queue has acknowledged.
 
-Decides: which acknowledgment counts. Services that host the same queue, as replicas do, each answer: the first answer
-is the queue's. A queue that came too late to be asked is not counted.
+Decides: which acknowledgment counts. Services that host the same queue, such as replicas, each acknowledge: the first
+acknowledgment is the queue's. A queue that was matched too late to receive a sample is not waited for.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SILENCE_S: Final = 1.0
 
 
 class SampleWriter:
-    """A producer on one topic for samples that come now and then.
+    """A producer on one topic for occasional samples.
 
-    What a queue did not acknowledge in time stays open: an acknowledgment during a later call still counts.
+    A sample not acknowledged in time stays pending: an acknowledgment during a later call still counts.
     """
 
     def __init__(self, session: ClientSession, topic_name: str, guid: Guid) -> None:
@@ -47,11 +47,11 @@ class SampleWriter:
     def write(
         self, samples: Sequence[Write], queues: Mapping[str, QueueName], timeout_s: float
     ) -> list[WriteAcknowledgment]:
-        """Write samples and wait for the answers.
+        """Write samples and wait for the acknowledgments.
 
         Args:
-            samples: all of this writer's GUID and topic.
-            queues: the queues that are to enqueue them, `<topic>@<subscriber>`, each with the name to answer by.
+            samples: samples of this writer's GUID and topic.
+            queues: the queues that must enqueue them, `<topic>@<subscriber>`, each with its name in the result.
             timeout_s: longest wait for the queues, and for each next acknowledgment.
 
         Raises:
@@ -138,7 +138,7 @@ class SampleWriter:
         self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))
 
     def _answered(self, queue: str, identity: SampleIdentity) -> bool:
-        """Stop waiting for this queue; return whether it was awaited."""
+        """Stop waiting for a queue's acknowledgment of a sample; return whether it was awaited."""
         waiting = self._open.get(identity)
         if waiting is None or queue not in waiting:
             return False

@@ -1,4 +1,4 @@
-"""Graceful end of consumers at a signal: what is being processed is finished, what is not is returned."""
+"""Graceful end of consumers at a signal: samples in progress are finished, the others returned to the queue."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Stoppable(Protocol):
     """A wrapper whose iterations and `process` end when it is stopped."""
 
     def stop(self) -> None:
-        """Let them end."""
+        """End the iterations and `process`."""
         ...
 
 
 @contextmanager
 def stopped_by_signals(*wrappers: Stoppable) -> Iterator[None]:
-    """Stop wrappers at SIGTERM or SIGINT within the block; the former handlers come back behind it.
+    """Stop wrappers at SIGTERM or SIGINT within the block, and restore the former handlers after it.
 
-    A second signal is for the former handler: Ctrl-C twice interrupts a handler that does not return. Only the main
-    thread of a program may handle signals.
+    A second signal is handled by the former handler: Ctrl-C twice interrupts a handler that does not return. Only the
+    main thread of a program may handle signals.
 
     Raises:
-        ValueError: called in another thread than the main one.
+        ValueError: the call is not in the main thread.
     """
     former: dict[int, Any] = {}
 

@@ -1,8 +1,8 @@
 """Administration as typed calls over a connection [QS 5].
 
-Decides: which reply is an error, and which error. A service answers with a return code; here OK returns, and every
-other code raises the error that carries its exit status. A target pattern may mean several services: what they hold is
-returned by service, and the error of one names the replies of the others.
+Decides: which reply is an error, and which error. A service answers with a return code; OK returns, and every other
+code raises the error with its exit status. A target pattern may match several services: results are returned by
+service, and the error of one includes the replies of the others.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ SERVICE = ResourceIdentifier()
 
 
 class Duplicated(QsctlError):
-    """It exists already, with the same configuration [QS 5.4.1]."""
+    """The error for creating a resource that exists already, with the same configuration [QS 5.4.1]."""
 
     exit_status = ExitStatus.DUPLICATED
 
 
 class AlreadyExists(QsctlError):
-    """It exists already, with a different configuration [QS 5.4.1]."""
+    """The error for creating a resource that exists already, with a different configuration [QS 5.4.1]."""
 
     exit_status = ExitStatus.ALREADY_EXISTS
 
@@ -100,10 +100,10 @@ def error_of(reply: Reply) -> QsctlError | None:
 
 
 class Administration:
-    """The administrator's view of the services that `target` means.
+    """The administration commands for the services that match `target`.
 
-    Every method raises `NoAnswer` when no service answers, and the first of the errors of `error_of`. What creates or
-    deletes has `idempotent`: what is so already counts as done.
+    Every method raises `NoAnswer` when no service answers, and the first of the errors of `error_of`. Methods that
+    create or delete have `idempotent`: with it, a state that exists already is a success.
     """
 
     def __init__(self, connection: Connection, target: str = "*") -> None:
@@ -113,13 +113,13 @@ class Administration:
         self._target = check_pattern(target)
 
     def tolerate_silence(self) -> None:
-        """Let the replies of those that answer be enough; who does not is in `silent`."""
+        """Accept the replies of the services that answer; the others are listed in `silent`."""
         if isinstance(self.connection, ReachesServices):
             self.connection.tolerates_silence = True
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The services that did not answer the latest command for them, by name."""
+        """The names of the services that did not answer the latest command."""
         silent = self.connection.silent if isinstance(self.connection, ReachesServices) else ()
         return tuple(sorted(name or "a nameless one" for name in silent))
 
@@ -128,7 +128,7 @@ class Administration:
         return self._answered(self.connection.request(command, self._target))
 
     def create_from_body(self, container: ResourceIdentifier, body: str) -> list[CommandReply] | None:
-        """Send CREATE with its body unchanged; None: the services of this connection read no bodies."""
+        """Send CREATE with its body unchanged; None where the services of this connection do not read bodies."""
         if not isinstance(self.connection, SendsBodies):
             return None
         return self._answered(self.connection.create_from_body(container, body, self._target))
@@ -160,11 +160,12 @@ class Administration:
         return self._done(CreateSubscriber(participant, settings), idempotent=idempotent)
 
     def create_exactly(self, command: CreateQueue | CreateSubscriber, body: str) -> list[CommandReply]:
-        """Create something with these settings, whatever the service hands down; what exists as given counts as done.
+        """Create a resource with exactly these settings, without inherited ones; one that exists with them is a
+        success.
 
         Args:
-            command: for a service that is given settings.
-            body: the same for one that reads XML, every value written out.
+            command: the command, for a service that accepts settings.
+            body: the same as XML with every value, for a service that reads bodies.
         """
         container = command.subscriber if isinstance(command, CreateQueue) else command.participant
         replies = self.create_from_body(container, body)
@@ -173,7 +174,7 @@ class Administration:
         return replies
 
     def update_queue(self, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> list[CommandReply]:
-        """Give a queue all these settings while it works; see `core.queue.change` for what can be changed so."""
+        """Change a queue in place to these settings; see `core.queue.change` for those that can be changed."""
         return self._done(UpdateQueue(queue, settings))
 
     def delete_queue(
@@ -193,15 +194,14 @@ class Administration:
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
     def force_quorum(self, queue: ResourceIdentifier | None, *, is_trial: bool = False) -> list[CommandReply]:
-        """Let a replicated queue have a master again after the loss of most of its logs, by the longest of the
-        remaining ones.
+        """Let a replicated queue elect a master after the loss of most of its logs, by the longest remaining one.
 
         Args:
             queue: the queue; None: the replicated configuration.
-            is_trial: change nothing; the replies state the outcome for each member's replica.
+            is_trial: whether nothing is changed; the replies state the outcome for each member's replica.
 
         Raises:
-            Refused: it can still elect a master; the message names the remedy.
+            Refused: the queue can still elect a master; the message states the remedy.
         """
         return self._done(ForceQuorum(queue, is_trial))
 
@@ -214,7 +214,7 @@ class Administration:
         return self._bodies(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
 
     def service_data(self) -> list[FromService[ServiceData]]:
-        """Return what each service hosts [QS 5.4.5]."""
+        """Return the hosted resources of each service [QS 5.4.5]."""
         return self._bodies(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)
 
     def queue_data(self, queue: ResourceIdentifier) -> list[FromService[QueueData]]:
@@ -222,10 +222,10 @@ class Administration:
         return self._bodies(GetData(queue.at(ResourceKind.DATA)), QueueData)
 
     def require_delivering(self, queue: ResourceIdentifier) -> None:
-        """Do nothing where the services that host a queue deliver its samples.
+        """Raise an error where a service has suspended the queue.
 
         Raises:
-            Refused: one has suspended it, for its disk is full or fails.
+            Refused: a service has suspended it, because its disk is full or fails.
         """
         for each in self.send(GetData(queue.at(ResourceKind.DATA))):
             if each.reply.retcode is ReturnCode.OK and each.reply.text:
@@ -244,28 +244,29 @@ class Administration:
     ) -> list[FromService[MessageData]]:
         """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
-        They stay in the queue. Those that leave it while it is read may be left out. A long queue is read in parts
-        with `after_position`: only samples behind it.
+        The samples stay in the queue. Those that are removed while it is read may be missing. A long queue is read in
+        parts with `after_position`, which selects the samples behind that position.
 
         Raises:
-            Refused: `incarnation`, which the samples read before had, is not that of the queue that has the name now.
+            Refused: `incarnation`, the one of the samples read before, is not that of the queue that has the name now.
         """
         command = GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation)
         return self._bodies(command, MessageData, one_suffices=True)
 
     def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:
-        """Enqueue samples with their identities in this queue alone; where it is replicated, its master does it.
+        """Enqueue samples with their identities in this queue only, and in no other of the topic.
 
-        When this returns, those that are not refused are durable where the queue's samples are.
+        The master of a replicated queue does it. On return all samples that were not refused are stored as the queue's
+        samples are.
         """
         return self._changed(InsertSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
 
     def flag_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
-        """Flag samples as redelivered that are named one by one, as far as they are held and no consumer has them."""
+        """Flag the given samples as redelivered, except those that are gone or with a consumer."""
         return self._changed(FlagSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
 
     def remove_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
-        """Remove samples that are named one by one, as far as they are held."""
+        """Remove the given samples, as far as they are held."""
         return self._changed(RemoveSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
 
     def move_samples(
@@ -278,20 +279,20 @@ class Administration:
         begins_anew: bool = False,
         payloads: Sequence[bytes] = (),
     ) -> SamplesChanged | None:
-        """Move samples that are named one by one from a queue to another of the same service, each in one step.
+        """Move the given samples from a queue to another one of the same service, each in one step.
 
-        When this returns, what was moved is durable where the samples of both queues are.
+        On return the moves are stored as the samples of both queues are.
 
         Args:
             source: the queue that holds them.
             target: the queue that is to hold them.
-            samples: which they are.
-            incarnation: that of the source; nil: whichever has the name.
+            samples: the samples.
+            incarnation: the incarnation of the source; nil: any.
             begins_anew: whether their lifespans begin now.
             payloads: the payload of each, for a target that keeps in memory what the source has on disk only.
 
         Returns:
-            What became of them; None: no service can do it in one step, for the queues are in different services,
+            The outcome; None: no service can do it in one step, because the queues are in different services,
             processes or logs of replicas, or the service is of an earlier version. Nothing was changed then.
         """
         command = MoveSamples(
@@ -306,23 +307,23 @@ class Administration:
         return next((body for body in bodies if isinstance(body, SamplesChanged)), None)
 
     def configurations(self) -> list[FromService[ConfigurationText]]:
-        """Return the whole configuration of each service as it is now."""
+        """Return the current configuration of each service."""
         return self._bodies(GetConfiguration(), ConfigurationText)
 
     def start_recording(self, command: StartRecording) -> list[FromService[RecordingStatus]]:
-        """Begin to record what each service does; return the recordings."""
+        """Start a recording by each service; return the recordings."""
         return self._bodies(command, RecordingStatus)
 
     def stop_recording(self) -> list[FromService[RecordingStatus]]:
-        """End the recordings; each folder is finished once its `is_complete` holds."""
+        """Stop the recordings; each folder is complete once `is_complete` is True."""
         return self._bodies(StopRecording(), RecordingStatus)
 
     def recordings(self) -> list[FromService[RecordingStatus]]:
-        """Return the recording of each service that goes on, or its last one."""
+        """Return each service's recording in progress, or its last one."""
         return self._bodies(GetRecording(), RecordingStatus)
 
     def hosted(self) -> ServiceData:
-        """Return what the services host together: what several have, as replicas do, is there once."""
+        """Return the resources that all services host; one hosted by several, such as replicas, is included once."""
         found = [each.body for each in self.service_data()]
         return ServiceData(
             tuple({queue.resource: queue for data in found for queue in data.queues}.values()),
@@ -331,19 +332,19 @@ class Administration:
         )
 
     def queue_named(self, text: str) -> ResourceIdentifier:
-        """Return the queue that a short name or a full identifier means."""
+        """Return the queue with this short name or full identifier."""
         return resolve_queue(text, self._known_for(text))
 
     def subscriber_named(self, text: str) -> ResourceIdentifier:
-        """Return the shared subscriber that a name means; an empty one: the only one there is."""
+        """Return the shared subscriber with this name; for an empty name the only one that exists."""
         return resolve_subscriber(text, self._known_for(text))
 
     def participant_named(self, text: str) -> ResourceIdentifier:
-        """Return the domain participant that a name means; an empty one: the only one there is."""
+        """Return the domain participant with this name; for an empty name the only one that exists."""
         return resolve_participant(text, self._known_for(text))
 
     def _known_for(self, text: str) -> ServiceData:
-        """Return what a name is looked up in; a full identifier needs none, and no service is asked."""
+        """Return the hosted resources to find a name in; for a full identifier none, without asking a service."""
         return ServiceData(()) if text.startswith("/") else self.hosted()
 
     def _done(self, command: Command, *, idempotent: bool = False) -> list[CommandReply]:
@@ -352,7 +353,7 @@ class Administration:
         return replies
 
     def _changed(self, command: InsertSamples | FlagSamples | RemoveSamples) -> SamplesChanged:
-        """Of several services one does it: the queue's master, or the only one that hosts the queue."""
+        """Return the reply of the one service that executed a command: the master, or the only host of the queue."""
         replies = self.send(command)
         for each in replies:
             if isinstance(each.reply.body, SamplesChanged):
@@ -385,7 +386,7 @@ def _is_so_already(command: Command, reply: Reply) -> bool:
 
 
 def _raise_first(judged: list[CommandReply], replies: list[CommandReply]) -> None:
-    """Raise the error of the first reply judged that is one; where several services answered, with all replies."""
+    """Raise the error of the first failed reply in `judged`; with several services it includes all replies."""
     error = next((error for error in (error_of(each.reply) for each in judged) if error is not None), None)
     if error is None:
         return

@@ -1,4 +1,4 @@
-"""Samples received from a queue a batch at a time, each acknowledged once the caller has processed it [QS 2.5]."""
+"""Reception of samples in batches, each acknowledged once the caller has processed it [QS 2.5]."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL: Final = 2**31 - 1
 
 
 class SampleBatch(NamedTuple):
-    """Samples to be shown; `is_last`: as many came as were asked for, so that no more are received."""
+    """The received samples; `is_last`: the requested number was reached, so that no further batch follows."""
 
     deliveries: Sequence[Delivery]
     is_last: bool
@@ -30,20 +30,20 @@ def receive_batches(
     ok: bool | None,
     source_guid: Guid = NIL_GUID,
 ) -> Iterator[SampleBatch]:
-    """Yield batches of samples; each is acknowledged when the next is wanted, and not at all where the caller stops.
+    """Yield batches of samples; each is acknowledged when the next is requested, and not at all if the caller stops.
 
-    A consumer below its unacknowledged threshold is sent more, so each accepted batch is acknowledged before more is
-    received. A rejected sample returns to the front of its queue, where it would come again at once, unseen, until its
-    retries are spent. What is rejected is therefore held to the end: each sample comes at most once a call, and no more
-    come than the queue lets one consumer hold [QS 2.10.1].
+    A queue sends to a consumer below its unacknowledged threshold only, so each accepted batch is acknowledged before
+    more are received. A rejected sample returns to the front of its queue, and would be received again at once, until
+    its retries are exhausted. Rejections are therefore sent at the end: each sample is received at most once a call,
+    and at most as many as the queue's threshold allows one consumer [QS 2.10.1].
 
     Args:
-        connection: where the queue is.
+        connection: the connection to the queue's service.
         queue: its full name.
-        max_samples: largest number to receive; None: all that are there.
+        max_samples: largest number to receive; None: all available ones.
         timeout_s: longest wait for the first.
         ok: accept (true) or reject (false) each sample; None: acknowledge nothing.
-        source_guid: only samples that are addressed to it; nil: those that are not addressed.
+        source_guid: the requester whose replies are received; nil: samples without an addressee.
     """
     if not ok:
         received = connection.receive(queue, ALL if max_samples is None else max_samples, timeout_s, source_guid)

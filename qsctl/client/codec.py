@@ -31,7 +31,7 @@ class Codec(Protocol[Value]):
         ...
 
     def decode(self, payload: bytes) -> Value:
-        """Return the value; the inverse.
+        """Return the value of a payload, the inverse of `encode`.
 
         Raises:
             QsctlError: the octets are not a value of the type.
@@ -40,14 +40,14 @@ class Codec(Protocol[Value]):
 
 
 class RawOctets:
-    """The payload as it is."""
+    """The codec that leaves payloads unchanged."""
 
     def encode(self, value: bytes) -> bytes:
-        """Return the same octets."""
+        """Return the octets unchanged."""
         return value
 
     def decode(self, payload: bytes) -> bytes:
-        """Return the same octets."""
+        """Return the octets unchanged."""
         return payload
 
 
@@ -133,7 +133,7 @@ class MsgpackCodec(Generic[Value]):
 
 
 def codec_of(given: Codec[Value] | type[Value] | None) -> Codec[Value]:
-    """Return a codec as a wrapper is given one: itself, JSON of a type, or octets where there is none.
+    """Return the codec for a wrapper's argument: a codec itself, JSON for a type, plain octets for None.
 
     Raises:
         UsageError: neither msgspec nor pydantic converts the type.
@@ -155,7 +155,7 @@ def _pydantic_adapter(value_type: type[Any]) -> Any:
 
 
 def _pydantic_plain(value: object) -> Any:
-    """Return what JSON would contain for a member that MessagePack cannot represent, such as a URL."""
+    """Return the JSON form of a member that MessagePack cannot represent, such as a URL."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)

@@ -1,6 +1,6 @@
-"""The seam between the client side and a service, wherever that is: embedded in this process or across a network.
+"""The interface between the client side and a service, either embedded in this process or across a network.
 
-`cli/location.py` makes connections; nothing here knows where the service lives.
+`cli/location.py` makes connections; this interface does not depend on the location of the service.
 """
 
 from __future__ import annotations
@@ -22,57 +22,56 @@ class Connection(Protocol):
     """A service as a client sees it: commands and samples."""
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Send a command to every service that the target pattern means; their replies, those of each in order.
+        """Send a command to every service that matches the target pattern; return their replies, those of each in
+        order.
 
-        An empty list: no service answered in time (a pattern that fits no service is not answered [QS 5.2]).
+        The list is empty if no service answered in time (services that do not match the pattern are silent [QS 5.2]).
         """
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+        """Write samples, and wait until every queue of the topic has acknowledged them, or the time limit has passed.
 
-        Queues that acknowledge nothing, and those that let the producer wait, have no entry [QS 2.4].
+        The result has no entry for queues that do not acknowledge, or are full and let the producer wait [QS 2.4].
         """
 
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
-        first.
+        """Receive at most `max_samples` samples of a queue as a consumer, waiting at most `timeout_s` for the first.
 
-        With a source GUID only replies to that requester are received [QS 2.11.3]. No more samples are
-        consumed than are returned; those that are unacknowledged when the connection ends are redelivered, and no
-        attempt is counted.
+        With a source GUID only replies to that requester are received [QS 2.11.3]. Only the returned samples are
+        consumed; those that are unacknowledged when the connection ends are redelivered, without counting an attempt.
         """
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
+        """Acknowledge a sample: True accepts it, False rejects it [QS 2.5]."""
 
 
 @runtime_checkable
 class AcknowledgesMany(Protocol):
-    """A connection for which acknowledging many samples at once is cheaper than one after the other."""
+    """A connection with an efficient acknowledgment of many samples at once."""
 
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
-        """Acknowledge samples, all of them the same way."""
+        """Accept or reject all of these samples."""
 
 
 @runtime_checkable
 class ReachesServices(Protocol):
-    """A connection to services that may be silent, or not there."""
+    """A connection to services that may not answer or not exist."""
 
     tolerates_silence: bool
-    """True: the replies of those that answer are enough."""
+    """Whether a command succeeds with the replies of the services that answer."""
 
     @property
     def place(self) -> str:
-        """Return where they are looked for, and for how long."""
+        """Return, for a message, the searched domain and the time limit."""
 
     def why_silent(self) -> str:
-        """Return the likely reason why none answered, and what to do, as sentences."""
+        """Return the likely reason why no service answered, and a remedy, as sentences."""
 
     @property
     def silent(self) -> frozenset[str]:
-        """The application names of those that did not answer the latest command for them."""
+        """The application names of the services that did not answer the latest command."""
 
 
 @runtime_checkable
@@ -81,7 +80,7 @@ class LocatesQueues(Protocol):
 
     @property
     def dds_settings(self) -> DomainSettings | None:
-        """Return the way in which clients take part in the domains; None: on the loopback."""
+        """Return the settings by which clients join the domains; None: on loopback."""
 
     def place_of(self, queue: QueueName) -> tuple[str, str, int]:
         """Return the topic, the shared subscriber and the domain of a queue."""
@@ -89,24 +88,24 @@ class LocatesQueues(Protocol):
 
 @runtime_checkable
 class KnowsSettings(Protocol):
-    """A connection to a service whose whole configuration is at hand: one embedded in this process."""
+    """A connection that has the service's whole configuration, because it is embedded in this process."""
 
     @property
     def settings(self) -> ServiceSettings:
-        """The configuration as it is now."""
+        """The current configuration."""
 
 
 @runtime_checkable
 class ReportsSilence(Protocol):
-    """A connection whose queues may take long to answer what is written."""
+    """A connection that can report that no queue answers a write."""
 
     on_silence: Callable[[int], None] | None
-    """Called while `write` waits, with the number of samples, where no queue has answered for a second."""
+    """Function called with the number of samples while `write` waits, if no queue has answered for a second."""
 
 
 @runtime_checkable
 class SendsBodies(Protocol):
-    """A connection to a service that reads the bodies of commands itself, with profiles and types of its own."""
+    """A connection to a service that parses command bodies itself, with its own profiles and types."""
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
-        """Send a CREATE with its body unchanged; replies as from `request`."""
+        """Send a CREATE with its body unchanged; return the replies as `request` does."""

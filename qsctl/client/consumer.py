@@ -1,4 +1,4 @@
-"""The consumer for programs that block [QS 8.2]: a context manager that belongs to one thread.
+"""The blocking consumer [QS 8.2], a context manager that belongs to one thread.
 
 Samples are octets, or values when a codec is given. `aio.QueueConsumer` is the same for tasks.
 """
@@ -49,27 +49,29 @@ class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=F
 
     @property
     def identity(self) -> SampleIdentity:
-        """The GUID of its writer, and its number among the writer's samples."""
+        """The GUID of the sample's writer, and its number among the writer's samples."""
         return self.delivery.identity
 
     @property
     def redelivered(self) -> bool:
-        """Return whether a consumer may have processed it before [QS 2.9]."""
+        """Return whether a consumer may have processed the sample before [QS 2.9]."""
         return bool(self.delivery.flags & SampleFlag.REDELIVERED)
 
     @property
     def is_last(self) -> bool:
-        """Return whether the queue had no more for this consumer [QS Table 2.1]; only where the queue marks it."""
+        """Return whether the queue had no further sample for this consumer [QS Table 2.1], if the queue marks that."""
         return bool(self.delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE)
 
     def acknowledge(self, accepted: bool | None = None) -> None:
-        """Acknowledge it: it leaves the queue. `accepted` is deprecated: `reject` is the negative acknowledgment."""
+        """Acknowledge the sample, so that the queue removes it. `accepted` is deprecated: use `reject`."""
         if accepted is not None:
             warn_of_former("acknowledge(accepted)", "acknowledge() or reject()")
         self._consumer.answer(self, _response(accepted))
 
     def reject(self) -> None:
-        """Reject it: it is delivered again, to another consumer where there is one, until its retries are spent."""
+        """Reject the sample: the queue redelivers it, if possible to another consumer, until its retries are
+        exhausted.
+        """
         self._consumer.answer(self, AckResponse.REJECTED)
 
 
@@ -89,11 +91,11 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     Args:
         topic_name, subscriber: the queue `<topic_name>@<subscriber>`.
-        codec: how payloads become values, or their type, whose payloads are JSON; without one they are octets.
+        codec: converts payloads to values; a type means JSON of that type; None: values are octets.
         feedback: whether this consumer announces its availability, to a queue that allows it [QS 2.10.2].
         source_guid: only samples whose related source GUID equals it are received [QS 2.11.3].
-        unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; without
-            one the queue's own holds [QS 2.10.1].
+        unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; None:
+            the queue's own threshold applies [QS 2.10.1].
         consumer_guid: the consumer's GUID; a random one unless given.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
@@ -164,7 +166,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     @property
     def is_matched(self) -> bool:
-        """Return whether the queue is matched now [QS 2.13]; never, once the consumer was closed."""
+        """Return whether the queue is matched now [QS 2.13]; False after `close`."""
         if not self._session.is_usable:
             return False
         self._session.domain.turn(0)
@@ -173,7 +175,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     @property
     def request_queue(self) -> str:
-        """Return `<topic>@<subscriber>` of its queue."""
+        """Return `<topic>@<subscriber>` of the consumer's queue."""
         return self.state.queue
 
     def has_queue(self) -> bool:
@@ -181,7 +183,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return self._is_matched
 
     def has_samples(self) -> bool:
-        """Return whether samples have come that `receive` has not returned."""
+        """Return whether samples have arrived that `receive` has not returned."""
         return self.state.waiting_count > 0
 
     def has_feedback(self) -> bool:
@@ -197,14 +199,14 @@ class QueueConsumer(Wrapper, Generic[Value]):
         """Wait until the queue is matched.
 
         Raises:
-            NoAnswer: it is not there in time.
+            NoAnswer: the queue is not matched in time.
         """
         self._require(self.has_queue, timeout_s, f"queue {self.state.queue!r}")
 
     def receive(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
-        """Wait for samples; return all that are there, at most `max_samples`.
+        """Wait for samples; return all available ones, at most `max_samples`.
 
-        An empty list: none came in time, or `stop` was called.
+        The list is empty if none arrived in time, or `stop` was called.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -217,7 +219,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 return received
 
     def has_samples_or_stops(self) -> bool:
-        """Return whether samples have come, or `stop` was called."""
+        """Return whether samples have arrived, or `stop` was called."""
         return self.state.waiting_count > 0 or self._is_stopping
 
     def _decoded(self, deliveries: list[Delivery]) -> list[ReceivedSample[Value]]:
@@ -235,10 +237,10 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return samples
 
     def receive_available(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
-        """Return what the queue has for this consumer now, at most `max_samples`; an empty list: it has nothing.
+        """Return the samples that the queue has for this consumer now, at most `max_samples`; empty if it has none.
 
-        The service is asked behind all acknowledgments, and answers behind all that it sent. What is beyond this
-        consumer's unacknowledged threshold does not count as being there.
+        The query follows all acknowledgments, and its answer follows all samples sent. Samples beyond this consumer's
+        unacknowledged threshold are not included.
 
         Raises:
             NoAnswer: a service did not answer in time.
@@ -251,7 +253,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return received
 
     def has_samples_or_end(self) -> bool:
-        """Return whether samples have come, or the end of the queue; each service is asked for it where not."""
+        """Return whether samples or the end of the queue have arrived; if not, query each service for the end."""
         if self.has_samples():
             return True
         now, asked_at_s, expected = time.monotonic(), self._asked_at_s, self._port.answering_count
@@ -270,24 +272,25 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return False
 
     def __iter__(self) -> Iterator[ReceivedSample[Value]]:
-        """Yield samples as they come, until `stop`. What the body acknowledged is sent before the next wait.
+        """Yield samples as they arrive, until `stop`. Acknowledgments made by the loop body are sent before the next
+        wait.
 
-        Samples that came and were not yielded return to the queue untouched when the consumer closes.
+        Samples that arrived and were not yielded return to the queue, without counting an attempt, when the consumer
+        closes.
         """
         while not self._is_stopping:
             yield from self.receive(1, FOREVER_S)
 
     def batches(self, size: int = 100, *, max_samples: int | None = None) -> Iterator[list[ReceivedSample[Value]]]:
-        """Yield what has come, as lists of 1 to `size` samples, until `stop`; no list is waited to be full.
+        """Yield available samples in lists of 1 to `size`, until `stop`, without waiting for a list to be full.
 
-        A batch is acknowledged when the loop comes back for the next one, or ends by `stop` or `max_samples`; what the
-        body acknowledged or rejected itself stays as it is. A loop that is left, by `break` or by an exception, leaves
-        its batch unacknowledged: the program may acknowledge or reject it; what it does not is rejected when an
-        `Exception` leaves the consumer's `with` block, and otherwise returns to the queue as redelivered when the
-        consumer closes. A program that ends without closing returns it too: each sample is delivered at least once.
+        A batch is acknowledged when the loop requests the next one, or ends by `stop` or `max_samples`, except for
+        samples that the body acknowledged or rejected itself. Leaving the loop by `break` or an exception leaves the
+        batch unacknowledged: the program may acknowledge or reject it; otherwise it is rejected when an `Exception`
+        leaves the consumer's `with` block, and else returns to the queue as redelivered when the consumer closes. It
+        also returns if the program ends without closing: each sample is delivered at least once.
 
-        A queue sends as many unacknowledged samples as the consumer's threshold lets it, `unacked_threshold`: with a
-        threshold below `size` batches are smaller.
+        A queue sends at most `unacked_threshold` unacknowledged samples: a threshold below `size` limits the batches.
 
         Args:
             size: largest number of samples in a batch.
@@ -311,13 +314,13 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return batch
 
     def finish_batch(self, batch: list[ReceivedSample[Value]]) -> None:
-        """Accept what the body of a loop has not acknowledged, and send the acknowledgments."""
+        """Accept the samples of a batch that the loop body has not acknowledged, and send the acknowledgments."""
         for each in batch:
             self.acknowledge_once(each, AckResponse.ACCEPTED)
         self.flush()
 
     def abandon(self, response: AckResponse) -> None:
-        """Answer what bodies were left with."""
+        """Acknowledge, with this response, the samples of batches whose loops were left."""
         for identity in self._in_body:
             if self.state.holds(identity):
                 self.state.acknowledge(identity, response)
@@ -330,7 +333,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         retry: Retry = ONCE,
         max_samples: int | None = None,
     ) -> int:
-        """Call a handler with each sample as it comes, until `stop`; return the number of samples that it processed.
+        """Call a handler with each arriving sample, until `stop`; return the number of samples processed.
 
         A sample is acknowledged when the handler returns, unless it did that itself. When the handler raises an
         `Exception` it is called again after a pause, and the sample is rejected after the last attempt: the queue
@@ -347,9 +350,10 @@ class QueueConsumer(Wrapper, Generic[Value]):
     def processing(
         self, handler: Callable[[ReceivedSample[Value]], object], *, retry: Retry = ONCE
     ) -> AbstractContextManager[None]:
-        """Call a handler as `process` does, in a thread, for as long as a `with` block lasts.
+        """Call a handler as `process` does, in a separate thread during a `with` block.
 
-        The consumer is that thread's until the block ends, and is stopped then: the sample in progress is finished. A
+        The consumer belongs to that thread until the block ends, and is stopped then: the sample in progress is
+            finished. A
         failure of the thread is raised at the end of the block.
 
         Args:
@@ -359,13 +363,13 @@ class QueueConsumer(Wrapper, Generic[Value]):
         return working(self, lambda: self.process(handler, retry=retry))
 
     def begin(self, sample: ReceivedSample[Value]) -> None:
-        """Note that a handler works on a sample, for `acknowledge_once`."""
+        """Register that a handler is processing a sample, for `acknowledge_once`."""
         self._in_body[sample.identity] = None
 
     def acknowledge_once(self, sample: ReceivedSample[Value], response: AckResponse) -> None:
-        """Acknowledge a sample, unless the program did while it worked on it.
+        """Acknowledge a sample, unless its handler did.
 
-        One that the program rejected may have come again already: that delivery is not answered here.
+        A sample that the handler rejected may have been received again: that delivery is not acknowledged here.
         """
         if sample.identity in self._in_body:
             del self._in_body[sample.identity]
@@ -373,10 +377,10 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 self.state.acknowledge(sample.identity, response)
 
     def answer(self, sample: ReceivedSample[Value] | Delivery, response: AckResponse) -> None:
-        """Acknowledge a sample as the program asks for.
+        """Acknowledge a sample with the program's response.
 
         Raises:
-            UsageError: it was acknowledged before, or is not this consumer's.
+            UsageError: the sample was acknowledged before, or was received by another consumer.
         """
         self.state.acknowledge(sample.identity, response)
         self._in_body.pop(sample.identity, None)
@@ -440,7 +444,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.flush()
 
     def flush(self) -> None:
-        """Send the acknowledgments, and process what has come; do not wait.
+        """Send the acknowledgments, and process received messages; do not wait.
 
         Raises:
             Refused: the consumer was closed.
@@ -457,15 +461,15 @@ class QueueConsumer(Wrapper, Generic[Value]):
         super().__exit__(kind, error, trace)
 
     def leave(self, kind: type[BaseException] | None) -> None:
-        """Reject what a loop was left with by an exception of the program; an interruption is not one."""
+        """Reject the samples of a loop that an exception of the program left; interruptions do not count."""
         if kind is not None and issubclass(kind, Exception) and self._session.is_usable:
             self.abandon(AckResponse.REJECTED)
 
     def close(self) -> None:
-        """Send the acknowledgments, then leave the queue: what is unacknowledged goes to other consumers.
+        """Send the acknowledgments, then leave the queue, which redelivers unacknowledged samples to other consumers.
 
-        Samples that `receive` returned and that are not acknowledged count as failed deliveries; those that it has not
-        returned do not. A batch whose loop was left returns as redelivered, and is not counted.
+        Unacknowledged samples that `receive` returned count as failed deliveries; samples that it has not returned do
+        not. A batch whose loop was left returns as redelivered, without counting an attempt.
         """
         if self._session.is_usable:
             self.abandon(AckResponse.RETURNED)
@@ -475,7 +479,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         super().close()
 
     def turn(self) -> None:
-        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         state = self.state
         for change in self._port.poll():
             if type(change) is Delivery:
@@ -493,7 +497,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
 
 def check_size(size: int) -> None:
-    """Refuse batches that hold nothing.
+    """Raise an error for a batch size below 1.
 
     Raises:
         UsageError: the size is less than 1.
@@ -503,7 +507,7 @@ def check_size(size: int) -> None:
 
 
 def bounded(size: int, max_samples: int | None, finished: int) -> int:
-    """Return the size of the next batch, where a loop ends after a number of samples."""
+    """Return the size of the next batch, limited by `max_samples` less the number finished."""
     return size if max_samples is None else min(size, max_samples - finished)
 
 

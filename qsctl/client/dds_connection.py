@@ -25,7 +25,7 @@ class DdsConnection:
 
     Args:
         domain_id: the administration domain.
-        timeout_s: for a command, for the discovery of a queue, and for the acknowledgments of a write.
+        timeout_s: the time limit of a command, of the discovery of a queue, and of the acknowledgments of a write.
         key_file: signs commands, see `Administrator`.
     """
 
@@ -45,11 +45,11 @@ class DdsConnection:
 
     @property
     def place(self) -> str:
-        """The domain of the services, and how long they have."""
+        """The text that names the searched domain and the time limit."""
         return f"domain {self._domain_id} within {self._timeout_s:g} s"
 
     def why_silent(self) -> str:
-        """Return the likely reason why no service answered: what discovery shows of the domain decides."""
+        """Return the likely reason why no service answered, from the discovered participants of the domain."""
         services = self._administrator.services_there()
         if services:
             return (
@@ -66,12 +66,12 @@ class DdsConnection:
 
     @property
     def silent(self) -> frozenset[str]:
-        """The services that did not answer the latest command for them."""
+        """The services that did not answer the latest command."""
         return self._administrator.silent
 
     @property
     def tolerates_silence(self) -> bool:
-        """Return whether the replies of those that answer are enough."""
+        """Return whether a command succeeds with the replies of the services that answer."""
         return self._administrator.tolerates_silence
 
     @tolerates_silence.setter
@@ -80,7 +80,7 @@ class DdsConnection:
 
     @property
     def on_silence(self) -> Callable[[int], None] | None:
-        """Called in `write`, with the number of samples, where no queue has answered for a second."""
+        """The function called with the number of samples while `write` waits, if no queue has answered for a second."""
         return self._samples.on_silence
 
     @on_silence.setter
@@ -88,7 +88,9 @@ class DdsConnection:
         self._samples.on_silence = on_silence
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Send a command to every service that the target pattern means; their replies, those of each in order."""
+        """Send a command to every service that matches the target pattern; return their replies, those of each in
+        order.
+        """
         return [each.message for each in self._administrator.request(command, target)]
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
@@ -96,10 +98,10 @@ class DdsConnection:
         return [each.message for each in self._administrator.request(RawCreate(container, body), target)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+        """Write samples, and wait until every queue of the topic has acknowledged them, or the time limit has passed.
 
         Raises:
-            NoAnswer: no queue of the topic is reached in time.
+            NoAnswer: no queue of the topic is discovered in time.
             UsageError: a sample is too large.
         """
         return self._samples.write(samples)
@@ -107,22 +109,21 @@ class DdsConnection:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
-        first.
+        """Receive at most `max_samples` samples of a queue as a consumer, waiting at most `timeout_s` for the first.
 
         Raises:
-            NoAnswer: the queue is not reached in time, or does not answer whether it has more.
+            NoAnswer: the queue is not discovered in time, or does not report whether it has more samples.
             NotFound: no service hosts it.
         """
         return self._samples.receive(queue, max_samples, timeout_s, source_guid)
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
+        """Acknowledge a sample: True accepts it, False rejects it [QS 2.5]."""
         self._samples.acknowledge(delivery, ok)
 
     @property
     def dds_settings(self) -> DomainSettings | None:
-        """Return the way in which clients take part in the domains; None: on the loopback."""
+        """Return the settings by which clients join the domains; None: on loopback."""
         return self._settings
 
     def place_of(self, queue: QueueName) -> tuple[str, str, int]:
@@ -134,9 +135,10 @@ class DdsConnection:
         return self._samples.place_of(queue)
 
     def close(self) -> None:
-        """Send the acknowledgments, return the rest, leave every domain; once.
+        """Send the acknowledgments, return other samples to their queues, and leave every domain; further calls do
+        nothing.
 
-        What was received and not acknowledged may have been shown: it is returned as redelivered.
+        Samples received and not acknowledged return as redelivered, because the user may have seen them.
         """
         if self._is_closed:
             return

@@ -1,6 +1,6 @@
-"""`dds:DOMAIN[?interface=…&peer=…&lease=…]`: where a service on DDS is, in one word.
+"""`dds:DOMAIN[?interface=…&peer=…&lease=…]`: the location of a service on DDS, as one argument.
 
-Decides: how the word is written. Without more it is the loopback, as a service's own default.
+Decides: the syntax. The default interface is loopback, as for a service.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The samples of a service's queues over DDS, as commands and programs write and receive them.
+"""Writing and receiving samples of a service's queues over DDS, for commands and programs.
 
-Decides: when a client that wants a few samples returns the others.
+Decides: when a client that needs a few samples returns the others to their queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qsctl.transport.dds.participant import DomainSettings
 
 
 class LocatedQueue(msgspec.Struct, frozen=True):
-    """The place of a queue: what the service reports of it, and the domain of its samples."""
+    """A queue as reported by its service, with the DDS domain of its samples."""
 
     data: QueueData
     resource: ResourceIdentifier
@@ -31,12 +31,12 @@ class LocatedQueue(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> QueueName:
-        """Return its full name."""
+        """Return the queue's full name."""
         return "/".join(each for _, each in self.resource.names)
 
     @property
     def subscriber(self) -> str:
-        """Return the name of its shared subscriber."""
+        """Return the name of the queue's shared subscriber."""
         return self.resource.parent.name
 
     @property
@@ -46,17 +46,17 @@ class LocatedQueue(msgspec.Struct, frozen=True):
 
 
 def located_queue(data: QueueData, domain_id: int) -> LocatedQueue:
-    """Return the place of a queue from what a service reports of it."""
+    """Return a queue with its domain, from the data that a service reports."""
     return LocatedQueue(data, parse_resource(data.resource), domain_id)
 
 
 class DdsSamples:
-    """Writes to and consumes from the queues that are hosted, until `close`.
+    """The producers and consumers for a service's queues, until `close`.
 
     Args:
-        hosted: asks for what is hosted now: the place of each queue, by its full name.
-        timeout_s: for the discovery of a queue, and for the acknowledgments of a write.
-        settings: how to take part in the domains; None: on the loopback.
+        hosted: requests and returns the currently hosted queues, by full name.
+        timeout_s: the longest wait for the discovery of a queue, and for the acknowledgments of a write.
+        settings: the settings to join the domains; None: on loopback.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class DdsSamples:
         """Called in `write`, with the number of samples, where no queue has answered for a second."""
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
-        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+        """Write samples, and wait until every queue of the topic has acknowledged them, or the time limit has passed.
 
         Raises:
-            NoAnswer: no queue of the topic is reached in time.
+            NoAnswer: no queue of the topic is discovered in time.
             UsageError: a sample is too large.
         """
         answers: list[WriteAcknowledgment] = []
@@ -98,11 +98,10 @@ class DdsSamples:
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue: receive at most the given number of samples, waiting a bounded time for the
-        first.
+        """Receive at most `max_samples` samples of a queue as a consumer, waiting at most `timeout_s` for the first.
 
         Raises:
-            NoAnswer: the queue is not reached in time, or does not answer whether it has more.
+            NoAnswer: the queue is not discovered in time, or does not report whether it has more samples.
             NotFound: no service hosts it.
         """
         hosted = self._host_of(queue)
@@ -129,7 +128,7 @@ class DdsSamples:
         return received
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
+        """Acknowledge a sample: True accepts it, False rejects it [QS 2.5]."""
         consumer = self._consumers[delivery.queue]
         consumer.state.acknowledge(delivery.identity, AckResponse.ACCEPTED if ok else AckResponse.REJECTED)
         if not consumer.state.touched_count:
@@ -145,7 +144,7 @@ class DdsSamples:
         return hosted.data.topic_name, hosted.subscriber, hosted.domain_id
 
     def close(self) -> None:
-        """Send the acknowledgments, return the rest, leave every domain.
+        """Send the acknowledgments, return other samples to their queues, and leave every domain.
 
         What was received and not acknowledged may have been shown: it is returned as redelivered.
         """

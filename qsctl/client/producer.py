@@ -1,4 +1,4 @@
-"""The producer for programs that block [QS 8.1]: a context manager that belongs to one thread.
+"""The blocking producer [QS 8.1], a context manager that belongs to one thread.
 
 Samples are octets, or values when a codec is given. `aio.QueueProducer` is the same for tasks.
 """
@@ -31,9 +31,9 @@ ACKNOWLEDGED_KEPT_COUNT: Final = 100_000
 
 
 class ApplicationAcknowledgment(msgspec.Struct, frozen=True, gc=False):
-    """One queue's acknowledgment of one sample [QS 2.4], which `on_application_acknowledgment` is called with.
+    """One queue's acknowledgment of one sample [QS 2.4], as passed to `on_application_acknowledgment`.
 
-    `accepted` is its single byte, 1 or 0. `queue_deleted`: the queue was deleted before it sent one.
+    `accepted` is whether its single byte is 1. `queue_deleted`: the queue was deleted before it acknowledged.
     """
 
     queue: str
@@ -65,13 +65,13 @@ class QueueProducer(Wrapper, Generic[Value]):
     Args:
         topic_name: the queue's `<topic_name>`.
         domain_id: the domain of the queue's domain participant.
-        codec: how values become payloads, or their type, whose payloads are JSON; without one they are octets.
+        codec: converts values to payloads; a type means JSON of that type; None: values are octets.
         window_count: largest number of unacknowledged samples; `write` waits when it is reached.
         source_guid: GUID of the requester that replies are addressed to [QS 2.11.1]; nil: the writer's.
         writer_guid: the writer of its samples' identities, for a program that gives identities or goes on with those of
             an earlier run; one that no other producer uses. Without it a random one.
         on_application_acknowledgment: called for each sample and queue as acknowledgments come, in the program's
-            thread, inside the call that processed them [QS 2.4]. It may write. What it raises reaches that call.
+            thread, inside the call that processed them [QS 2.4]. It may write. Its exceptions leave that call.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
     """
@@ -136,7 +136,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         return bool(self.state.matched_queues)
 
     def has_room(self) -> bool:
-        """Return whether the window has room."""
+        """Return whether the window has room for another unacknowledged sample."""
         return self.state.has_room
 
     def is_acknowledged(self) -> bool:
@@ -147,7 +147,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Wait until a queue of the topic is matched.
 
         Raises:
-            NoAnswer: none is there in time.
+            NoAnswer: no queue is matched in time.
         """
         self._require(self.has_queue, timeout_s, f"a queue of topic {self.state.topic_name!r}")
         return self.state.matched_queues
@@ -165,7 +165,7 @@ class QueueProducer(Wrapper, Generic[Value]):
     ) -> SampleIdentity:
         """Write a sample; wait while the window is full: that is the queue's back-pressure.
 
-        It is sent at the latest with the next call that waits; `flush` sends it now.
+        The sample is sent at the latest by the next call that waits; `flush` sends it at once.
 
         Args:
             value: the sample.
@@ -201,10 +201,11 @@ class QueueProducer(Wrapper, Generic[Value]):
         )
 
     def write_many(self, values: Iterable[Value], *, timeout_s: float = 10.0) -> list[Value]:
-        """Write everything that an iterable yields, and wait until it is acknowledged; return what was rejected.
+        """Write all values of an iterable, and wait for their acknowledgments; return the rejected values.
 
-        What a queue rejects, being full or deleted, is in the list, in the order in which it was written: write it
-        again later, as a new sample. The acknowledgments are not reported by `wait_for_acknowledgments` and
+        The list has the values that a full or deleted queue rejected, in the order of writing: write them again later,
+            as
+        new samples. The acknowledgments are not reported by `wait_for_acknowledgments` and
         `pop_acknowledged`. When this raises, samples before may be in the queue.
 
         Args:
@@ -226,14 +227,14 @@ class QueueProducer(Wrapper, Generic[Value]):
         return many.rejected
 
     def pop_outcome_or_none(self, identity: SampleIdentity) -> bool | None:
-        """Return whether a sample of `write_attempt` was accepted, and keep nothing of it; None: not known yet."""
+        """Return whether a sample of `write_attempt` was accepted, and forget the outcome; None: not yet known."""
         accepted = self._awaited[identity]
         if accepted is not None:
             del self._awaited[identity]
         return accepted
 
     def forget_outcome(self, identity: SampleIdentity) -> None:
-        """Report what becomes of a sample of `write_attempt` as of any other."""
+        """Report the outcome of a sample of `write_attempt` like that of any other sample."""
         self._awaited.pop(identity, None)
 
     def write_until_accepted(
@@ -244,7 +245,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         timeout_s: float = FOREVER_S,
         retry: Retry = DEFAULT_RETRY,
     ) -> SampleIdentity:
-        """Write a sample and wait for its acknowledgment; where a queue rejects it, being full, write it again.
+        """Write a sample and wait for its acknowledgment; write it again if a full queue rejects it.
 
         Every attempt has the same identity: a queue that has accepted it drops the next. `wait_for_acknowledgments`
         and `pop_acknowledged` do not report it.
@@ -275,7 +276,7 @@ class QueueProducer(Wrapper, Generic[Value]):
     def write_attempt(
         self, value: Value, identity: SampleIdentity | None, lifespan_ns: Nanoseconds, timeout_s: float
     ) -> SampleIdentity:
-        """Write a sample, and keep what becomes of it for `pop_outcome`, apart from the others'."""
+        """Write a sample whose outcome is returned by `pop_outcome` only."""
         identity = self.write(value, identity=identity, lifespan_ns=lifespan_ns, timeout_s=timeout_s)
         self._awaited[identity] = None
         return identity
@@ -285,10 +286,10 @@ class QueueProducer(Wrapper, Generic[Value]):
         return self._awaited[identity] is not None
 
     def pop_outcome(self, identity: SampleIdentity, timeout_s: float) -> bool:
-        """Return whether a sample of `write_attempt` was accepted, and keep nothing of it any more.
+        """Wait for the outcome of a sample of `write_attempt`; return whether it was accepted, and forget it.
 
         Raises:
-            NoAnswer: it has not been acknowledged in time.
+            NoAnswer: the sample was not acknowledged in time.
         """
         accepted = self._awaited.pop(identity)
         if accepted is None:
@@ -299,7 +300,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Return the pause before the next attempt.
 
         Raises:
-            Refused: there is none.
+            Refused: the attempts are exhausted.
         """
         pause_s = None if self._is_stopping else next(pauses, None)
         if pause_s is None:
@@ -316,7 +317,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         return f"{len(identities)} samples ({ranges_of(identities)})"
 
     def flush(self) -> None:
-        """Send what was written, and process what has come; do not wait.
+        """Send the written samples, and process received messages; do not wait.
 
         Raises:
             Refused: the producer was closed.
@@ -329,8 +330,8 @@ class QueueProducer(Wrapper, Generic[Value]):
     def wait_for_acknowledgments(self, timeout_s: float = 10.0) -> int:
         """Wait until every sample is acknowledged; return how many were rejected since the last call.
 
-        A queue that is deleted [QS 5.4.2] rejects what it has not acknowledged; `pop_acknowledged` and the listener
-        name each. For one that vanished, with its service, samples wait on: it may come back.
+        A queue that is deleted [QS 5.4.2] rejects its unacknowledged samples; `pop_acknowledged` and the listener
+        report each. Samples for a queue that vanished with its service stay unacknowledged, as it may return.
 
         Raises:
             NoAnswer: some queue did not acknowledge in time; names the samples.
@@ -341,20 +342,22 @@ class QueueProducer(Wrapper, Generic[Value]):
         return rejected
 
     def pop_acknowledged(self) -> list[WriteOutcome]:
-        """Return the samples acknowledged since the last call, in that order; the last `ACKNOWLEDGED_KEPT_COUNT`."""
+        """Return the samples acknowledged since the last call, in that order; at most the last
+        `ACKNOWLEDGED_KEPT_COUNT`.
+        """
         acknowledged = list(self._acknowledged)
         self._acknowledged.clear()
         return acknowledged
 
     def replace_listener(self, listener: AcknowledgmentListener) -> AcknowledgmentListener | None:
-        """Call another listener instead of the one that was given, where one was; return that one."""
+        """Replace the listener, if one was given; return the former one."""
         former = self._listener
         if former is not None:
             self._listener = listener
         return former
 
     def turn(self) -> None:
-        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         self._send()  # first: a sample is late by what is done before, an acknowledgment is not
         for change in self._port.poll():
             if type(change) is WriteAcknowledgment:
@@ -392,9 +395,9 @@ class QueueProducer(Wrapper, Generic[Value]):
 
 
 class ManyWritten(Generic[Value]):
-    """The samples of one `write_many` whose acknowledgment is awaited, oldest first, and the values that were rejected.
+    """The samples of one `write_many` that await acknowledgment, oldest first, and the rejected values.
 
-    The window bounds what is unacknowledged; acknowledgments out of order wait for the oldest.
+    The window bounds their number; acknowledgments are processed in order, beginning with the oldest sample.
     """
 
     def __init__(self, producer: QueueProducer[Value]) -> None:
@@ -403,7 +406,7 @@ class ManyWritten(Generic[Value]):
         self.rejected: list[Value] = []
 
     def add(self, value: Value, identity: SampleIdentity) -> None:
-        """Await the acknowledgment of a sample of `write_attempt`."""
+        """Register a sample of `write_attempt` that awaits acknowledgment."""
         self._awaited.append((identity, value))
         self.is_acknowledged()
 
@@ -420,7 +423,7 @@ class ManyWritten(Generic[Value]):
         return True
 
     def forget(self) -> None:
-        """Await nothing more."""
+        """Drop all samples that await acknowledgment."""
         for identity, _ in self._awaited:
             self._producer.forget_outcome(identity)
         self._awaited.clear()

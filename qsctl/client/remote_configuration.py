@@ -1,6 +1,7 @@
-"""The configuration of a running service, for one that starts without its own: -cfgRemote [QS 4.2].
+"""The request for another service's configuration, for a service that starts with -cfgRemote [QS 4.2].
 
-Decides: which is taken: the first that comes, or the first of a name; services that come later are asked, too.
+Decides: which one is used: the first received, or the first with a given name; services discovered later are asked,
+too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ASKED_AGAIN_AFTER_S: Final = 0.5
 
 
 class RemoteConfiguration(NamedTuple):
-    """A configuration of another service: the name of its `<queuing_service>`, and the document."""
+    """The configuration of another service: the name of its `<queuing_service>`, and the document."""
 
     name: str
     xml: str
@@ -30,14 +31,14 @@ class RemoteConfiguration(NamedTuple):
 def find_configuration(
     domain_id: int, name: str | None, timeout_s: float, settings: DomainSettings, own_name: str | None = None
 ) -> RemoteConfiguration | None:
-    """Return a configuration of another service; None: none came in time.
+    """Return the configuration of another service; None: none was received in time.
 
     Args:
-        domain_id: of remote administration.
-        name: of the `<queuing_service>` that is wanted; None: any.
-        timeout_s: how long to wait.
-        settings: of the domain.
-        own_name: the application name of the service that asks: a former run of it does not count.
+        domain_id: the domain of remote administration.
+        name: the name of the required `<queuing_service>`; None: any.
+        timeout_s: the longest wait.
+        settings: the settings to join the domain.
+        own_name: the application name of the asking service; replies of a former run of it are ignored.
     """
     deadline = time.monotonic() + timeout_s
     administrator = Administrator(domain_id, max(ASKED_AGAIN_AFTER_S, min(timeout_s, 2.0)), settings)
@@ -61,7 +62,7 @@ def find_configuration(
 
 
 def name_in(xml: str) -> str | None:
-    """Return the name of the one service in a document of a peer; None: it holds none, or more than is read."""
+    """Return the name of the only service in a peer's document; None: it has none, or several."""
     try:
         root = parse_document(xml.encode(), "the configuration of another service", BODY_LIMITS).root
     except ConfigError:

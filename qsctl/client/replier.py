@@ -1,4 +1,4 @@
-"""The replier for programs that block [QS 2.11, 8.4]; `aio.QueueReplier` is the same for tasks."""
+"""The blocking replier [QS 2.11, 8.4]; `aio.QueueReplier` is the same for tasks."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
 
     def has_room(self) -> bool:
-        """Return whether the window has room."""
+        """Return whether the window has room for another unacknowledged sample."""
         return self._producer.state.has_room
 
     def has_samples(self) -> bool:
-        """Return whether requests have come that `receive` has not returned."""
+        """Return whether requests have arrived that `receive` has not returned."""
         return self._consumer.has_samples()
 
     def is_acknowledged(self) -> bool:
@@ -140,23 +140,23 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         """Wait until the request queue and the reply queue are matched.
 
         Raises:
-            NoAnswer: one is not there in time.
+            NoAnswer: a queue is not matched in time.
         """
         self._consumer.wait_for_queue(timeout_s)
         self._producer.wait_for_queue(timeout_s)
 
     def wait_for_queues(self, timeout_s: float = 10.0) -> None:
-        """Wait as `wait_for_queue` does, whose former name this is (deprecated)."""
+        """Wait as `wait_for_queue`, of which this is the former name (deprecated)."""
         warn_of_former("wait_for_queues", "wait_for_queue")
         self.wait_for_queue(timeout_s)
 
     def receive(
         self, max_samples: int = 1, timeout_s: float = 10.0, *, max_requests: int | None = None
     ) -> list[ReceivedSample[Request]]:
-        """Wait for requests; return all that are there, at most `max_samples`.
+        """Wait for requests; return all available ones, at most `max_samples`.
 
-        An empty list: none came in time, or `stop` was called. `max_requests` is the former name of `max_samples`
-        (deprecated).
+        The list is empty if none arrived in time, or `stop` was called. `max_requests` is the former name of
+        `max_samples` (deprecated).
         """
         if max_requests is not None:
             warn_of_former("max_requests", "max_samples")
@@ -165,11 +165,11 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         return self._consumer.receive(max_samples, 0.0)
 
     def has_samples_or_stops(self) -> bool:
-        """Return whether requests have come, or `stop` was called."""
+        """Return whether requests have arrived, or `stop` was called."""
         return self._consumer.has_samples() or self._is_stopping
 
     def __iter__(self) -> Iterator[ReceivedSample[Request]]:
-        """Yield requests as they come, until `stop`; those that came and were not yielded return to the queue."""
+        """Yield requests as they arrive, until `stop`; those not yielded return to the queue."""
         while not self._is_stopping:
             yield from self.receive(1, FOREVER_S)
 
@@ -177,7 +177,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         """Reply to a request; `finish` acknowledges the request too, after its last reply.
 
         Raises:
-            UsageError: the request names no requester, or was finished before.
+            UsageError: the request has no source GUID to reply to, or was finished before.
             NoAnswer: the window stays full for ten seconds.
         """
         payload = self._reply_codec.encode(value)
@@ -196,7 +196,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         retry: Retry = ONCE,
         max_samples: int | None = None,
     ) -> int:
-        """Reply to each request, as it comes, what a handler returns, until `stop`; return the number of replies.
+        """Reply to each arriving request with the result of a handler, until `stop`; return the number of replies.
 
         The request is acknowledged with its reply. When the handler raises an `Exception`, or what it returns cannot be
         encoded, it is called again after a pause, and the request is rejected after the last attempt. Whatever else
@@ -213,9 +213,10 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
     def processing(
         self, handler: Callable[[ReceivedSample[Request]], Reply], *, retry: Retry = ONCE
     ) -> AbstractContextManager[None]:
-        """Reply to requests as `process` does, in a thread, for as long as a `with` block lasts.
+        """Reply to requests as `process` does, in a separate thread during a `with` block.
 
-        The replier is that thread's until the block ends, and is stopped then: the request in progress is answered. A
+        The replier belongs to that thread until the block ends, and is stopped then: the request in progress is
+            answered. A
         failure of the thread is raised at the end of the block.
 
         Args:
@@ -228,7 +229,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         self.reply(request, handler(request))
 
     def begin(self, request: ReceivedSample[Request]) -> None:
-        """Note that a handler works on a request, for `acknowledge_once`."""
+        """Register that a handler is processing a request, for `acknowledge_once`."""
         self._consumer.begin(request)
 
     def acknowledge_once(self, request: ReceivedSample[Request], response: AckResponse) -> None:
@@ -246,7 +247,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         self.turn()
 
     def finish(self, request: ReceivedSample[Request]) -> None:
-        """Acknowledge a request as `acknowledge` does, whose former name this is (deprecated)."""
+        """Acknowledge a request as `acknowledge`, of which this is the former name (deprecated)."""
         warn_of_former("finish", "acknowledge")
         self.acknowledge(request)
 
@@ -260,7 +261,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         self.turn()
 
     def wait_for_acknowledgments(self, timeout_s: float = 10.0) -> int:
-        """Wait until the reply queue has every reply; return how many it rejected.
+        """Wait until the reply queue has acknowledged every reply; return the number rejected.
 
         Raises:
             NoAnswer: the queue did not acknowledge in time.
@@ -268,7 +269,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         return self._producer.wait_for_acknowledgments(timeout_s)
 
     def flush(self) -> None:
-        """Send replies and acknowledgments, and process what has come; do not wait.
+        """Send replies and acknowledgments, and process received messages; do not wait.
 
         Raises:
             Refused: the replier was closed.
@@ -279,6 +280,6 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         self.turn()
 
     def turn(self) -> None:
-        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         self._consumer.turn()
         self._producer.turn()

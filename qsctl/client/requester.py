@@ -1,4 +1,4 @@
-"""The requester for programs that block [QS 2.11, 8.3]; `aio.QueueRequester` is the same for tasks."""
+"""The blocking requester [QS 2.11, 8.3]; `aio.QueueRequester` is the same for tasks."""
 
 from __future__ import annotations
 
@@ -136,20 +136,20 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
 
     def has_room(self) -> bool:
-        """Return whether the window has room."""
+        """Return whether the window has room for another unacknowledged sample."""
         return self._producer.state.has_room
 
     def wait_for_queue(self, timeout_s: float = 10.0) -> None:
         """Wait until the request queue and the reply queue are matched.
 
         Raises:
-            NoAnswer: one is not there in time.
+            NoAnswer: a queue is not matched in time.
         """
         self._producer.wait_for_queue(timeout_s)
         self._consumer.wait_for_queue(timeout_s)
 
     def wait_for_queues(self, timeout_s: float = 10.0) -> None:
-        """Wait as `wait_for_queue` does, whose former name this is (deprecated)."""
+        """Wait as `wait_for_queue`, of which this is the former name (deprecated)."""
         warn_of_former("wait_for_queues", "wait_for_queue")
         self.wait_for_queue(timeout_s)
 
@@ -168,7 +168,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         return identity
 
     def replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Reply]:
-        """Wait for `count` replies to a request; return fewer when the time is over.
+        """Wait for `count` replies to a request; return fewer if the time limit passes.
 
         Raises:
             Refused: the request was rejected by its queue.
@@ -204,12 +204,12 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         """Acknowledge replies of `held_replies`, with the next call that waits, or with `close`.
 
         Raises:
-            UsageError: one is not held: acknowledged before.
+            UsageError: a reply was acknowledged before.
         """
         self.state.acknowledge(replies)
 
     def close(self) -> None:
-        """Send what is to be sent, then leave: unacknowledged replies return to the queue, as redelivered."""
+        """Send pending messages, then leave: unacknowledged replies return to the queue as redelivered."""
         if self._session.is_usable:
             self._consumer.state.acknowledge_all(AckResponse.RETURNED)
             self._consumer.close()
@@ -222,7 +222,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         """Send a request and wait for its one reply.
 
         Raises:
-            NoAnswer: no reply came in time.
+            NoAnswer: no reply arrived in time.
             Refused: the queue rejected the request.
         """
         identity = self.send(value)
@@ -232,10 +232,10 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
             self.state.forget(identity)
 
     def only_reply(self, request: SampleIdentity, replies: list[Reply], timeout_s: float) -> Reply:
-        """Return the reply to a request that no other is wanted of.
+        """Return the first of the received replies to a request, of which one is expected.
 
         Raises:
-            NoAnswer: there is none.
+            NoAnswer: `replies` is empty.
         """
         if not replies:
             raise NoAnswer(
@@ -244,6 +244,6 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         return replies[0]
 
     def turn(self) -> None:
-        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         self._producer.turn()
         self._consumer.turn()

@@ -1,4 +1,4 @@
-"""The common base of the wrappers: a participant, its turn, and the duration of a wait.
+"""The common base of the wrappers: a participant, the processing of messages, and timed waits.
 
 Decides: how a blocking call waits, and that a call of a session of tasks does not (see `aio.awaitable`).
 """
@@ -41,14 +41,14 @@ class ClientSession:
 
     @property
     def is_usable(self) -> bool:
-        """Return whether it is open, in the process that opened it: a child of `os.fork` has none of its threads."""
+        """Return whether the session is open, in the process that opened it: a child of `os.fork` lacks its threads."""
         return self.is_open and os.getpid() == self._process_id
 
     def require_usable(self) -> None:
-        """Do nothing where the session is usable.
+        """Raise an error where the session is not usable.
 
         Raises:
-            Refused: it is closed, or was opened by the parent of this process.
+            Refused: the session is closed, or was opened by the parent of this process.
         """
         if not self.is_usable:
             raise Refused(
@@ -57,9 +57,10 @@ class ClientSession:
             )
 
     def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
-        """Turn until something is so, or the time is over; return whether it is so.
+        """Process messages until `is_done` returns True or the time limit has passed; return the last result of
+        `is_done`.
 
-        `turn` moves what has come into the wrapper's state and what it wants to send into its ports.
+        `turn` processes the wrapper's received messages and puts messages to be sent into its ports.
 
         Raises:
             Refused: the session is closed, or was opened by the parent of this process.
@@ -77,7 +78,7 @@ class ClientSession:
         return True
 
     def close(self) -> None:
-        """Leave the domain; in a child of the process that opened it, nothing is sent or left."""
+        """Leave the domain; in a child of the process that opened the session, do nothing."""
         is_left = self.is_usable
         self.is_open = False
         if is_left:
@@ -93,7 +94,7 @@ class ClientSession:
 
 
 class Wrapper:
-    """Base of the blocking wrappers: a context manager with a session of its own, or one that it is given."""
+    """Base class of the blocking wrappers: a context manager with a session of its own, or a given one."""
 
     def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
         if session is not None:
@@ -103,10 +104,10 @@ class Wrapper:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Let the iterations and `process` end, and waits for samples return; from any thread, or a signal handler.
+        """End the iterations, `process` and waits for samples; may be called in any thread or signal handler.
 
-        What is being processed is finished first. Acknowledgments are sent with the next call that waits, or by
-        `close`, which also returns what was not processed.
+        The sample in progress is finished first. Acknowledgments are sent with the next call that waits, or by `close`,
+        which also returns unprocessed samples to the queue.
         """
         self._is_stopping = True
         if self._session.is_usable:
@@ -118,7 +119,7 @@ class Wrapper:
         return self._is_stopping
 
     def _making(self) -> AbstractContextManager[None]:
-        """Make the rest of a wrapper within this block: a session of its own ends where that fails."""
+        """Complete a wrapper's construction within this block; if it fails, close a session of its own."""
         return self._session.domain.left_on_failure() if self._owns_session else nullcontext()
 
     @property
@@ -127,11 +128,11 @@ class Wrapper:
         return self._session
 
     def wait_for_queue(self, timeout_s: float = 10.0) -> object:
-        """Wait until the queues are matched, at most so long."""
+        """Wait until the queues are matched, at most `timeout_s`."""
         raise AssertionError(f"every wrapper waits for its own queues, {timeout_s:g} s")
 
     def turn(self) -> None:
-        """Move what has come into the state, and what is to go into the ports; does not wait."""
+        """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         raise AssertionError("every wrapper turns its own ports")
 
     def _run_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
@@ -146,7 +147,7 @@ class Wrapper:
             raise no_answer(what, timeout_s)
 
     def close(self) -> None:
-        """Send what is to be sent, then leave; a session that was given stays open."""
+        """Send pending messages, then leave the domain; a session that was given stays open."""
         if self._session.is_usable:
             self.turn()
         if self._owns_session:
@@ -162,7 +163,7 @@ class Wrapper:
 
 
 def no_answer(what: str, timeout_s: float) -> NoAnswer:
-    """Return the error for what did not come in time."""
+    """Return the error for an answer that did not arrive in time."""
     return NoAnswer(
         f"{what} did not come in {timeout_s:g} s",
         remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",

@@ -1,4 +1,4 @@
-"""The topic that a producer writes to: that of a queue, or one by name [QS 2.6]."""
+"""The topic that a producer writes to, found by a queue's or its own name [QS 2.6]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.resource import parse_resource
 
 @dataclass(frozen=True, slots=True)
 class TopicQueues:
-    """A topic in one domain participant, and the queues that enqueue a copy of every sample of it."""
+    """A topic in one domain participant, and its queues, each of which enqueues a copy of every sample."""
 
     participant: str
     topic_name: str
@@ -20,17 +20,17 @@ class TopicQueues:
 
     @property
     def type_name(self) -> str:
-        """The type of its samples: all its queues agree on it."""
+        """The type of the topic's samples, on which all its queues agree."""
         return self.queues[0].type_name
 
 
 def topic_named(text: str, data: ServiceData) -> TopicQueues:
-    """Return the topic that a queue's name, a full identifier, or the topic's own name means.
+    """Return the topic with this name, or of the queue with this name or full identifier.
 
     Raises:
-        NotFound: neither a queue nor a topic is called so.
-        UsageError: several queues of several topics fit, the topic lives in several participants, or what was named
-            cannot be written to.
+        NotFound: no queue and no topic has the name.
+        UsageError: the name matches queues of several topics, the topic is in several participants, or the queue cannot
+            be written to.
     """
     if text.startswith("/"):
         wanted = str(resolve_queue(text, data))

@@ -47,7 +47,7 @@ _JSON_OBJECT: Final = b"{"
 
 
 class _Carrier(msgspec.Struct, omit_defaults=True):
-    """The members of an object that carry a context; its others are skipped unread."""
+    """The members of an object that contain a trace context; other members are skipped without decoding."""
 
     traceparent: str = ""
     tracestate: str = ""
@@ -58,15 +58,15 @@ _READ_MSGPACK: Final = msgspec.msgpack.Decoder(_Carrier).decode
 
 
 class TracedCodec(Generic[Value]):
-    """A codec that adds the current OpenTelemetry context to the objects that another one makes.
+    """A codec that adds the current OpenTelemetry context to the objects encoded by another codec.
 
-    Values that are not objects, such as lists, are written as the other codec writes them.
+    Values that are not objects, such as lists, are encoded by the other codec unchanged.
 
     Args:
         codec: a `JsonCodec` or `MsgpackCodec`.
 
     Raises:
-        UsageError: the codec is another one, whose payloads have no members.
+        UsageError: the codec is of another class, whose payloads have no members.
         Unavailable: the extra `otel` is not installed.
     """
 
@@ -95,7 +95,7 @@ class TracedCodec(Generic[Value]):
 
 
 def context_of(sample: ReceivedSample[Any]) -> Context | None:
-    """Return the OpenTelemetry context that a sample carries; None: it carries none that can be read.
+    """Return the OpenTelemetry context in a sample; None: it has no readable one.
 
     Raises:
         Unavailable: the extra `otel` is not installed.
@@ -165,7 +165,7 @@ def traced(handler: _Handler) -> _Handler:
 
 
 def _carrier_of(payload: bytes) -> _Carrier | None:
-    """Return what a payload carries; None: it is not an object, or its members are of other types."""
+    """Return the context members of a payload; None: it is not an object, or they have other types."""
     read = _READ_JSON if payload[:1] == _JSON_OBJECT else _READ_MSGPACK
     try:
         return read(payload)
@@ -181,7 +181,9 @@ def _added_to_json(payload: bytes, carrier: dict[str, str]) -> bytes:
 
 
 def _added_to_msgpack(payload: bytes, carrier: dict[str, str]) -> bytes:
-    """Put the members before those of a map: its head is a number of members, in one of three lengths."""
+    """Insert the members before those of a MessagePack map, whose head is the number of members in one of three
+    sizes.
+    """
     head = payload[0] if payload else 0
     if head in _FIXMAP:
         count, begin = head - _FIXMAP.start, 1

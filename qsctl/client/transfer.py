@@ -5,7 +5,7 @@ is one command, which moves each sample in one step: wherever this program or th
 queues holds it, and consumers of both may work on.
 
 Where no service can do that, a sample moves at least once: between services, between processes of a service's sessions,
-and between queues that different logs of replicas are for. A part is read, flagged as redelivered, inserted in the
+and between queues in different replica logs. A part is read, flagged as redelivered, inserted in the
 target, and removed, each once the reply confirms that the step before is durable. Wherever this program or a service is
 killed, a sample is in one of the two queues, or in both and flagged in both; the next call finds it in the target, or
 enqueues it there again. A consumer of the source that is sent one between the flagging and the removal processes it
@@ -49,8 +49,8 @@ TargetOf: TypeAlias = Callable[[MessageData], ResourceIdentifier | None]
 class Transferred:
     """The outcome for the samples of one queue so far.
 
-    `duplicate_count` are those of `moved_count` that the target held already. `refused_count` stay where they are;
-    `reason` is that of the first.
+    `duplicate_count` is the part of `moved_count` that the target held already. `refused_count` samples stay where they
+    are; `reason` is the reason for the first.
     """
 
     target: ResourceIdentifier
@@ -62,18 +62,18 @@ class Transferred:
 
 @dataclass
 class Transfer:
-    """Moves samples, a part a step. Iterate over `steps`; `results` has what became of them.
+    """A transfer of samples in steps. Iterate over `steps`; `results` has the outcome.
 
     Args:
-        administration: the service, or the services, of all queues.
+        administration: the administration of the queues' services.
         source: the queue to move from.
-        target_of: where each sample goes.
-        selector: which samples; empty: all.
-        limit: how many at most; None: all that are there.
-        per_second: how many a second at most; 0: no bound.
-        is_wanted: which of the selected samples are moved; the others are passed over.
-        begins_anew: whether the lifespan begins anew in the target; else each sample keeps its end.
-        is_trial: whether nothing is changed: `moved_count` is then how many would be moved.
+        target_of: returns the target of each sample.
+        selector: selects the samples; empty: all.
+        limit: the largest number of samples; None: all.
+        per_second: the largest rate; 0: no bound.
+        is_wanted: returns whether a selected sample is moved; the others are skipped.
+        begins_anew: whether lifespans begin again in the target; else each sample keeps its expiry.
+        is_trial: whether nothing is changed; `moved_count` is then the number that would be moved.
     """
 
     administration: Administration
@@ -87,25 +87,25 @@ class Transfer:
     is_trial: bool = False
     results: dict[ResourceIdentifier, Transferred] = field(default_factory=dict)
     stayed_count: int = 0
-    """Samples that have nowhere to go."""
+    """The number of samples for which no target exists."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _seen: set[tuple[SampleIdentity, str]] = field(default_factory=set)
     _apart: set[ResourceIdentifier] = field(default_factory=set)
     """The targets that a sample of this source cannot go to in one step."""
     _sends_payloads: bool = False
-    """True: the service was found to lack payloads: they are on disk only, and a target keeps its in memory."""
+    """Whether the service needs payloads in the command: the source has them on disk only, and a target keeps its in
+    memory.
+    """
 
     @property
     def copies(self) -> bool:
-        """Return whether samples go to a target that no service can move them to in one step: some may be in both
-        queues.
-        """
+        """Return whether some samples cannot be moved in one step, so that they may be in both queues for a while."""
         return bool(self._apart)
 
     @property
     def moved_count(self) -> int:
-        """Return how many samples are in their targets, and no more in the source."""
+        """Return the number of samples that were moved to their targets."""
         return sum(each.moved_count for each in self.results.values())
 
     def steps(self) -> Iterator[None]:
@@ -136,7 +136,7 @@ class Transfer:
         return max(1, min(BATCH_COUNT, int(self.per_second / 10))) if self.per_second else BATCH_COUNT
 
     def _move(self, found: Sequence[MessageData]) -> bool:
-        """Move what was read; false: a target takes no more."""
+        """Move the samples that were read; return False if a target accepts no more."""
         groups: dict[ResourceIdentifier, list[MessageData]] = {}
         for sample in found:
             key = (sample.identity, sample.dead_letter_from)
@@ -168,7 +168,7 @@ class Transfer:
         return self._copy(result, samples)
 
     def _move_at_once(self, result: Transferred, samples: Sequence[MessageData]) -> bool | None:
-        """Move samples inside their service; false: the target takes no more. None: that cannot be done."""
+        """Move samples within their service; return False if the target accepts no more, None if that is impossible."""
         changed = self.administration.move_samples(
             self.source,
             result.target,
@@ -190,7 +190,7 @@ class Transfer:
         return goes_on
 
     def _copy(self, result: Transferred, samples: Sequence[MessageData]) -> bool:
-        """Flag samples, insert them where they are to go, and remove them; false: the target takes no more."""
+        """Flag samples, insert them into their target, and remove them; return False if the target accepts no more."""
         target = result.target
         flagged = self.administration.flag_samples(self.source, [_held(each) for each in samples])
         with_consumers = set(flagged.refused)
@@ -208,7 +208,7 @@ class Transfer:
 
 
 def _note(result: Transferred, changed: SamplesChanged, moved_count: int) -> None:
-    """Count what became of a part."""
+    """Add the outcome of a part to the result."""
     result.moved_count += moved_count
     result.duplicate_count += changed.duplicate_count
     result.refused_count += len(changed.refused)
@@ -216,10 +216,10 @@ def _note(result: Transferred, changed: SamplesChanged, moved_count: int) -> Non
 
 
 def _goes_on(changed: SamplesChanged) -> bool:
-    """Return whether the target may accept the next sample, after what became of a part.
+    """Return whether the target may accept the next sample, judging by the outcome of a part.
 
-    One whose lifespan is over leaves its queue by itself, and one of a taken identity stays; else there is no room, and
-    will be none for the next.
+    A sample refused because it has expired, or because its identity is in use, does not affect the next; otherwise
+    the target is full.
     """
     return not changed.refused or changed.reason in OF_ONE_SAMPLE
 
@@ -239,10 +239,10 @@ def in_parts(samples: Iterable[_T], size_of: Callable[[_T], int], count: int = B
 
 
 def require_one_place(administration: Administration, queue: ResourceIdentifier) -> None:
-    """Do nothing where one service hosts a queue, or several as its replicas.
+    """Raise an error unless one service hosts a queue, or several host it as replicas.
 
     Raises:
-        NotFound: none does.
+        NotFound: no service hosts it.
         UsageError: several host queues of this name, each with samples of its own.
     """
     bare = str(queue.bare)

@@ -1,4 +1,4 @@
-"""The wrappers of `qsctl.client` for tasks: each may be used by any number of tasks of one task group.
+"""The wrappers of `qsctl.client` for asynchronous tasks; each may be used by any number of tasks of one task group.
 
 Constructors and methods have the signatures of the blocking wrappers; methods that wait or send are awaited, and the
 wrappers are asynchronous context managers:

@@ -1,7 +1,7 @@
-"""Awaitable wrappers made of blocking ones: the wait of a call is awaited, then the call is made.
+"""Awaitable wrappers around the blocking ones: a task awaits the wait of a call, then makes the call.
 
 Decides: how tasks share one wrapper, and wrappers of one session. A wait runs in a worker thread, in short slices, and
-ends at once for a task that wants to write or acknowledge; a cancelled wait ends with its slice. The calls themselves
+ends at once when a task needs to write or acknowledge; a cancelled wait ends with its slice. The calls themselves
 are those of the blocking wrapper, with its signatures: `awaited` and `opening` copy them.
 """
 
@@ -60,7 +60,7 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
         return self._blocking.session
 
     def stop(self) -> None:
-        """Let the iterations and `process` end, as the blocking wrapper's `stop`; from any thread."""
+        """End the iterations and `process`, as the blocking wrapper's `stop` does; may be called in any thread."""
         self._blocking.stop()
 
     @property
@@ -78,13 +78,13 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
             await self.aclose()
 
     async def aclose(self) -> None:
-        """Leave, as the blocking wrapper's `close`."""
+        """Close the wrapper, as the blocking wrapper's `close` does."""
         async with self._turn():
             await anyio.to_thread.run_sync(self._blocking.close)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Hold the session for this task alone; tasks that wait let others run."""
+        """Hold the session for this task only; tasks that wait yield to others."""
         self._turns.wanted_count += 1
         self.session.domain.wake()
         try:
@@ -97,7 +97,9 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
             self._turns.lock.release()
 
     async def _until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
-        """Turn until something is so, or the time is over; return whether it is so."""
+        """Wait, processing messages, until `is_done` is True or the time limit has passed; return the last
+        `is_done`.
+        """
         deadline = time.monotonic() + timeout_s
         done = False
 
@@ -122,9 +124,9 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
     async def _call(
         self, call: Callable[[], Answer], is_ready: Callable[[], bool] = lambda: True, timeout_s: float = 0.0
     ) -> Answer:
-        """Make a call when it is ready or the time is over, and send what it leads to.
+        """Make a call once it is ready or the time limit has passed, and send its messages.
 
-        Another task may use up what was awaited: whether it is still there is seen in the turn that makes the call.
+        Another task may consume the awaited condition: it is checked again together with the call.
         """
         deadline = time.monotonic() + timeout_s
         is_over = False
@@ -148,12 +150,12 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
         retry: Retry,
         max_samples: int | None,
     ) -> int:
-        """Await a handler for each sample as it comes, as `process_samples` calls one.
+        """Await a handler for each arriving sample, as `process_samples` calls one.
 
         A cancelled task finishes the attempt in progress, and acknowledges its sample, first.
 
         Args:
-            blocking: the blocking wrapper, of those whose samples a handler processes.
+            blocking: the blocking wrapper, a consumer or a replier.
             receive: awaits samples.
             handle: processes one sample.
             retry: attempts and pauses for one sample.
@@ -176,7 +178,7 @@ class AwaitableWrapper(Generic[BlockingWrapper]):
         return count
 
     async def _after_turn(self) -> None:
-        """Do in the task what a turn in the worker thread led to."""
+        """Run in the task the callbacks caused by a turn in the worker thread."""
 
 
 def awaited(
@@ -184,13 +186,13 @@ def awaited(
     is_ready: Callable[..., bool] | None = None,
     timeout_s: float = 0.0,
 ) -> Callable[Concatenate[AwaitableWrapper[BlockingWrapper], Parameters], Coroutine[Any, Any, Answer]]:
-    """Return a method of a blocking wrapper as one of its awaitable wrapper.
+    """Return the awaitable form of a blocking wrapper's method.
 
     Args:
         method: the blocking method.
-        is_ready: whether the blocking wrapper has what the method waits for; called with it, and with the arguments of
-            a method that has the name `has_…` of a question about them. None: the method does not wait.
-        timeout_s: how long to wait, where the method has no parameter of this name.
+        is_ready: returns whether the method would not block; called with the blocking wrapper, and, if its name begins
+            with `has_`, with the method's arguments. None: the method does not wait.
+        timeout_s: the longest wait, where the method has no parameter of this name.
     """
     parameters = list(inspect.signature(method).parameters.values())
     at = next((at for at, each in enumerate(parameters) if each.name == "timeout_s"), None)
@@ -220,9 +222,9 @@ def awaited(
 def opening(
     open_blocking: Callable[Parameters, BlockingWrapper],
 ) -> Callable[[Callable[[Self_, BlockingWrapper], None]], Callable[..., None]]:
-    """Return a decorator for `__init__` of an awaitable wrapper: it is called as the blocking one is, by its overloads.
+    """Return a decorator for `__init__` of an awaitable wrapper, which gets the overloads of the blocking constructor.
 
-    The decorated function is given the blocking wrapper, opened with the arguments.
+    The decorated function receives the blocking wrapper, which was opened with the arguments.
     """
 
     def decorate(

@@ -65,7 +65,7 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
     flush = awaited(consumer.QueueConsumer[Value].flush)
 
     async def __aiter__(self) -> AsyncIterator[consumer.ReceivedSample[Value]]:
-        """Yield samples as they come, until `stop`."""
+        """Yield samples as they arrive, until `stop`."""
         while not self.is_stopping:
             for each in await self.receive(1, FOREVER_S):
                 yield each
@@ -73,10 +73,10 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
     async def batches(
         self, size: int = 100, *, max_samples: int | None = None
     ) -> AsyncIterator[list[consumer.ReceivedSample[Value]]]:
-        """Yield what has come, as lists of 1 to `size` samples, until `stop`; each is acknowledged behind its body.
+        """Yield available samples in lists of 1 to `size`, until `stop`; each list is acknowledged after the loop body.
 
-        As the blocking wrapper does: a batch whose loop an exception or a cancellation left is rejected or returned by
-        the consumer's `async with` block.
+        After an exception or a cancellation the consumer's `async with` block rejects or returns the current batch, as
+        for the blocking wrapper.
 
         Raises:
             UsageError: `size` is less than 1.
@@ -106,7 +106,7 @@ class QueueConsumer(AwaitableWrapper[consumer.QueueConsumer[Value]], Generic[Val
         retry: Retry = ONCE,
         max_samples: int | None = None,
     ) -> int:
-        """Await a handler for each sample as it comes, until `stop`; return the number of samples that it processed.
+        """Await a handler for each arriving sample, until `stop`; return the number of samples processed.
 
         A sample is acknowledged, tried again and rejected as by the blocking wrapper's `process`. When the task is
         cancelled, the handler in progress is finished and its sample acknowledged first; a sample that is to be tried

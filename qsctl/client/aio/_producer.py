@@ -54,7 +54,7 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
-        """The queues of the topic that were matched at the last turn [QS 2.13]."""
+        """The queues of the topic that were matched when the producer last processed messages [QS 2.13]."""
         return self._blocking.state.matched_queues
 
     wait_for_queue = awaited(producer.QueueProducer[Value].wait_for_queue, producer.QueueProducer[Value].has_queue)
@@ -91,9 +91,9 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
             await anyio.sleep(blocking.next_pause(pauses, identity, retry))
 
     async def write_many(self, values: Iterable[Value], *, timeout_s: float = 10.0) -> list[Value]:
-        """Write everything that an iterable yields, and wait until it is acknowledged; return what was rejected.
+        """Write all values of an iterable, and wait for their acknowledgments; return the rejected values.
 
-        As the blocking wrapper does. When the task is cancelled, samples before may be in the queue.
+        After a cancellation the samples written before may be in the queue. Otherwise as for the blocking wrapper.
 
         Raises:
             NoAnswer: the window stayed full, or a queue did not acknowledge in time; names the samples.
@@ -117,7 +117,7 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
         return many.rejected
 
     async def write_all(self, values: Iterable[Value] | AsyncIterable[Value]) -> int:
-        """Write everything that an iterable yields; return how many. Many samples go into one frame.
+        """Write all values of an iterable, many to a frame; return their number.
 
         Raises:
             UsageError: a sample is too large.

@@ -91,7 +91,7 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         retry: Retry = ONCE,
         max_samples: int | None = None,
     ) -> int:
-        """Reply to each request what an awaited handler returns, until `stop`; return the number of replies.
+        """Reply to each request with the result of an awaited handler, until `stop`; return the number of replies.
 
         A request is acknowledged, tried again and rejected as by the blocking wrapper's `process`. When the task is
         cancelled, the request in progress is answered first; one that is to be tried again returns to the queue.
@@ -111,7 +111,7 @@ class QueueReplier(AwaitableWrapper[replier.QueueReplier[Request, Reply]], Gener
         await self.reply(request, await handler(request))
 
     async def __aiter__(self) -> AsyncIterator[ReceivedSample[Request]]:
-        """Yield requests as they come, until `stop`."""
+        """Yield requests as they arrive, until `stop`."""
         while not self.is_stopping:
             for each in await self.receive(1, FOREVER_S):
                 yield each

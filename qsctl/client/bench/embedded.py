@@ -1,7 +1,7 @@
-"""A benchmark of an embedded service: one program that writes what is due, receives it and acknowledges it, by turns.
+"""A benchmark of an embedded service: one program alternately writes due samples, receives and acknowledges them.
 
-Decides: the turns. Each writes what is due, at most a batch, in which case the next follows at once. What it measures
-is the engine and its stores, without a transport and without other processes.
+Decides: the turns. Each writes the due samples, at most a batch; after a full batch the next turn follows at once. The
+engine and its stores are measured, without a transport and without other processes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PAUSE_S: Final = 0.001
 
 
 def run_embedded(connection: Connection, participant: str, topic_name: str, queue: str, load: BenchLoad) -> BenchResult:
-    """Put a load on a queue of an embedded service, which one consumer empties.
+    """Run a load on a queue of an embedded service, with one consumer.
 
     Args:
         connection: the service.
         participant: the name of the queue's domain participant.
         topic_name: the queue's topic.
         queue: its full name.
-        load: what is written.
+        load: the samples to write.
 
     Raises:
-        UsageError: several consumers are wanted.
+        UsageError: the load has several consumers.
     """
     if load.consumer_count != 1:
         raise UsageError(
@@ -75,7 +75,7 @@ class _Bench:
         return self._measured
 
     def _write(self, schedules: Sequence[ProducerSchedule]) -> int:
-        """Write what is due, and count the answers; return how many there were."""
+        """Write the due samples, and count their acknowledgments; return the number written."""
         now_ns = time.monotonic_ns()
         samples: list[Write] = []
         due_at: dict[SampleIdentity, Nanoseconds] = {}

@@ -1,7 +1,7 @@
-"""The load of a benchmark, and when each sample of it is due.
+"""The load of a benchmark, and the instants at which its samples are due.
 
-Decides: the schedule. A producer of a rate has a sample due every period, from its own offset on, so that several do
-not write at once.
+Decides: the schedule. A producer with a rate has a sample due every period, beginning at an offset of its own, so that
+several producers do not write at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRACE_NS: Final[Nanoseconds] = SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class BenchLoad:
-    """The samples that are written and consumed. `per_second` is of all producers together; 0: as fast as they can."""
+    """The samples to write and consume; `per_second` is the rate of all producers together, 0: as fast as possible."""
 
     producer_count: int
     consumer_count: int
@@ -34,7 +34,7 @@ class BenchLoad:
 
     @property
     def total_s(self) -> float:
-        """Return how long producers write."""
+        """Return the duration of writing, warm-up included, in seconds."""
         return self.warm_up_s + self.duration_s
 
 
@@ -42,9 +42,9 @@ class ProducerSchedule:
     """The times at which the samples of one producer are due.
 
     Args:
-        load: that of all producers.
+        load: the load of all producers.
         producer: its index, from 0.
-        start_ns: the start of the first producer, on the monotonic clock.
+        start_ns: the common start, on the monotonic clock.
     """
 
     def __init__(self, load: BenchLoad, producer: int, start_ns: Nanoseconds) -> None:
@@ -56,20 +56,20 @@ class ProducerSchedule:
         self._number = 0
 
     def due(self, now_ns: Nanoseconds) -> Nanoseconds | None:
-        """Return the instant at which the next sample is, or was, due; None: none is to come.
+        """Return the instant at which the next sample is or was due; None: no sample is left.
 
-        One that is still to come is later than `now_ns`.
+        An instant later than `now_ns` is still to be waited for.
         """
         due_ns = int(self._first_ns + self._number * self._period_ns) if self._period_ns else now_ns
         return due_ns if due_ns < self.end_ns else None
 
     def overdue_count(self) -> int:
-        """Return how many samples were due in all the time, and were not written."""
+        """Return the number of samples that were due during the run and not written."""
         if not self._period_ns:
             return 0
         return max(0, math.ceil((self.end_ns - self._first_ns) / self._period_ns) - self._number)
 
     def take(self, due_ns: Nanoseconds) -> bytes:
-        """Return the payload of the next sample, which counts as written."""
+        """Return the payload of the next sample, and count it as written."""
         self._number += 1
         return STAMP.pack(due_ns) + self._padding

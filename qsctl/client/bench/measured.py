@@ -1,8 +1,8 @@
 """The measurements of a benchmark: counts, and latencies as histograms that are added over processes.
 
-Decides: the resolution. A value keeps its eleven highest bits, so that it is known to a thousandth, from a microsecond
-to a thousand seconds, and a histogram has some thousand classes however much it counts. A class represents its largest
-value, as in an HDR histogram.
+Decides: the resolution. A value keeps its eleven highest bits, a precision of one thousandth from a microsecond to a
+thousand seconds, so that a histogram has some thousand classes however many values it counts. A class represents its
+largest value, as in an HDR histogram.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BITS: Final = 11
 
 
 class Latencies:
-    """Latencies of samples, in microseconds."""
+    """A histogram of the latencies of samples, in microseconds."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -38,21 +38,21 @@ class Latencies:
         self._counts[highest_us] = self._counts.get(highest_us, 0) + 1
 
     def encoded(self) -> bytes:
-        """Return it for another process."""
+        """Return the histogram as octets, for another process."""
         return msgspec.msgpack.encode(self._counts)
 
     def add(self, encoded: bytes) -> None:
-        """Add what another process counted."""
+        """Add the histogram of another process."""
         for highest_us, count in msgspec.msgpack.decode(encoded, type=dict[int, int]).items():
             self._counts[highest_us] = self._counts.get(highest_us, 0) + count
 
     @property
     def count(self) -> int:
-        """Return how many samples were counted."""
+        """Return the number of samples counted."""
         return sum(self._counts.values())
 
     def figures(self) -> dict[str, float]:
-        """Return percentiles, the mean and the largest, in microseconds; zeros where nothing was counted."""
+        """Return percentiles, mean and maximum in microseconds; zeros without samples."""
         ordered = sorted(self._counts.items())
         count = self.count
         return {
@@ -63,7 +63,7 @@ class Latencies:
 
 
 def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
-    """Return the smallest value that the given number of samples do not exceed; 0 where there are none."""
+    """Return the smallest value that at least `rank` samples do not exceed; 0 without samples."""
     passed = 0
     for value, count in ordered:
         passed += count
@@ -74,7 +74,7 @@ def _value_at(ordered: list[tuple[int, int]], rank: float) -> float:
 
 @dataclass
 class BenchCounts:
-    """Counts of producers and consumers, of one or of all. Those `in_time` are of the measured time alone."""
+    """Counts of producers and consumers, of one or of all; those `in_time` exclude the warm-up."""
 
     written: int = 0
     written_in_time: int = 0
@@ -85,10 +85,10 @@ class BenchCounts:
     received_in_time: int = 0
     redelivered: int = 0
     overdue: int = 0
-    """Due in time, and never written: the rate was too high for the producers, the window or the service."""
+    """Samples due in the measured time and never written: the rate was too high for producers, window or service."""
 
     def add(self, others: Iterable[BenchCounts]) -> None:
-        """Add what others counted."""
+        """Add the counts of other processes."""
         for other in others:
             for name in vars(other):
                 setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -100,6 +100,6 @@ class BenchResult:
 
     counts: BenchCounts = field(default_factory=BenchCounts)
     to_acknowledgment: Latencies = field(default_factory=Latencies)
-    """To the acknowledgment of the queue at its producer."""
+    """Latencies until the producer received the queue's acknowledgment."""
     to_consumer: Latencies = field(default_factory=Latencies)
-    """To the consumer."""
+    """Latencies until the consumer received the sample."""

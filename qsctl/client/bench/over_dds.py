@@ -1,6 +1,6 @@
-"""A benchmark over DDS: starts producers and consumers as processes, lets them begin together, and adds their results.
+"""A benchmark over DDS: starts producers and consumers as processes, synchronizes their start, and adds their results.
 
-Decides: when it is over. Producers write for their time; consumers continue until they have received all accepted
+Decides: the end. Producers write for the duration of the load; consumers continue until they have received all accepted
 samples, or no more arrive.
 """
 
@@ -30,10 +30,10 @@ LEAVE_S: Final = 60.0
 
 
 def run_over_dds(place: BenchPlace, load: BenchLoad, on_begin: Callable[[], None] = lambda: None) -> BenchResult:
-    """Put a load on a queue; `on_begin` is called once all are there, before the first sample.
+    """Run a load on a queue; `on_begin` is called once all processes are connected, before the first sample.
 
     Raises:
-        NoAnswer: a process does not reach the queue, or ends by itself.
+        NoAnswer: a process does not discover the queue, or ends early.
     """
     context = multiprocessing.get_context("spawn")
     received: Any = context.Value("Q", 0)

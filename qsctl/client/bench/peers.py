@@ -1,7 +1,7 @@
 """A producer and a consumer of a benchmark, each in a process of its own [QS 8.1 and 8.2].
 
-Decides: when they work. A producer writes the samples that are due, and reads acknowledgments in between; a consumer
-receives, notes the instant, and acknowledges at once. Both receive the start time, and report their counts.
+Decides: the order of work. A producer writes the samples that are due, and reads acknowledgments in between; a consumer
+receives, records the instant, and acknowledges at once. Both receive the start time, and report their counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLL_S: Final = 0.05
 
 @dataclass(frozen=True)
 class BenchPlace:
-    """The place of the queue, and the way to reach it."""
+    """The queue, and the DDS settings to reach it."""
 
     topic_name: str
     subscriber: str
@@ -53,7 +53,7 @@ class Told:
 
 
 def produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) -> None:
-    """Be a producer: the body of a process."""
+    """Run a producer, as the main function of a process."""
     end_with_parent()
     with whole_process():
         try:
@@ -63,7 +63,7 @@ def produce(link: Connection, place: BenchPlace, load: BenchLoad, number: int) -
 
 
 def consume(link: Connection, place: BenchPlace, load: BenchLoad, received: Synchronized[int]) -> None:
-    """Be a consumer: the body of a process. What it received is added to `received` as it goes."""
+    """Run a consumer, as the main function of a process; `received` is increased by each sample."""
     end_with_parent()
     with whole_process():
         try:

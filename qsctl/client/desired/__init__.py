@@ -1,5 +1,5 @@
-"""A service made equal to a file: what differs, the commands that change it, and their execution.
+"""Making a service equal to a file: the differences, the commands that change the service, and their execution.
 
-`plan` compares two configurations and tries each command on a model of the service; nothing is asked of a service.
-`apply` gives the commands to one.
+`plan` compares two configurations and tries each command on a model of the service, without contacting one.
+`execution` sends the commands to the service.
 """

@@ -1,6 +1,6 @@
 """The differences between two configurations, as paths of canonical XML with both values.
 
-Decides: which differences are of queues, which commands can change, and which are of other elements, which only a
+Decides: which differences are in queues, which commands can change, and which are in other elements, which only a
 restart changes.
 """
 
@@ -32,7 +32,7 @@ def queue_changes(live: SharedReaderQueueSettings, wanted: SharedReaderQueueSett
 
 
 def with_inherited(wanted: SharedReaderQueueSettings, live: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-    """Return wanted settings with what only a restart changes as it is now."""
+    """Return the wanted settings, except that those which only a restart changes are the live ones."""
     return replace(wanted, monitoring=live.monitoring, statistics=live.statistics, sample_buffer=live.sample_buffer)
 
 
@@ -50,7 +50,7 @@ def other_changes(live: ServiceConfiguration, wanted: ServiceConfiguration) -> I
 
 
 def _in_common(one: ServiceConfiguration, other: ServiceConfiguration) -> ServiceConfiguration:
-    """Return a configuration without queues, and with the participants and subscribers that the other one has too."""
+    """Return a configuration without queues, with only the participants and subscribers that `other` has too."""
     known = {each.name: {sub.name for sub in each.subscribers} for each in other.service.participants}
     participants = tuple(
         replace(

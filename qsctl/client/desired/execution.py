@@ -1,7 +1,7 @@
-"""The steps of a plan as commands to a service, and the requests to the service before any of them.
+"""The execution of a plan: its steps as commands to a service, and the requests that precede them.
 
-Decides: when a step counts as done. Each step is one command whose answer confirms that it is stored; one that is
-already in effect counts as done, so a plan that was interrupted can be made and carried out again.
+Decides: when a step counts as done. Each step is one command whose reply confirms that it is stored; a step that is
+already in effect counts as done, so an interrupted plan can be made and executed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BODY: Final = 'str://"{}"'
 
 
 def live_configuration(administration: Administration) -> tuple[str, ServiceConfiguration]:
-    """Return the name of the one intended service, and its current configuration.
+    """Return the name of the only service that answers, and its current configuration.
 
     Raises:
         UsageError: several services answered.
@@ -52,15 +52,15 @@ def held_back(administration: Administration, plan: Plan, live: ServiceConfigura
 
 
 def carry_out(administration: Administration, plan: Plan, *, force: bool = False) -> Iterator[PlanStep]:
-    """Yield each step as its command was answered.
+    """Execute the steps, yielding each one after its reply.
 
     Args:
-        administration: of one service.
-        plan: has no obstacles.
-        force: delete queues with the samples that they hold.
+        administration: the administration of one service.
+        plan: a plan without obstacles.
+        force: whether queues are deleted even if they hold samples.
 
     Raises:
-        QsctlError: the service refuses a step, or does not answer; those that were yielded are done.
+        QsctlError: the service refuses a step, or does not answer; the steps yielded before are done.
     """
     for step in plan.steps:
         _carry_out(administration, step, force=force)
@@ -84,8 +84,8 @@ def _carry_out(administration: Administration, step: PlanStep, *, force: bool) -
 
 
 def _goes_with(queue: ResourceIdentifier, step: PlanStep, is_declared: bool) -> bool:
-    """Return whether a queue is deleted by a step: itself, with its subscriber, or as the reply queue that came with
-    it.
+    """Return whether a step deletes a queue: by itself, with its subscriber, or as the implied reply queue of
+    another.
     """
     going = step.resource
     if step.action is Action.DELETE_SUBSCRIBER:

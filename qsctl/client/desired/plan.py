@@ -1,8 +1,8 @@
-"""From the configuration of a service and the one of a file to the commands that make the first the second.
+"""The plan of commands that make a service's configuration equal to a file's.
 
-Decides: the order. Changes come first, then what is created, then what is deleted, and last what can be created only
-when something else is gone: whenever it is interrupted, what is there works, and a new plan is the rest. Each command
-is tried on a model of the service: what the service would refuse is an obstacle in the plan.
+Decides: the order. Changes are first, then creations, then deletions, and last creations that require a deletion: after
+an interruption the existing queues work, and a new plan has the remaining steps. Each command is tried on a model of
+the service: one that the service would refuse becomes an obstacle in the plan.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _REPLICATED: Final = (
 class Wishes:
     """The changes that a plan may make.
 
-    prune: delete queues that are not in the file. replace: delete and create anew those that cannot be changed in
-        place.
+    prune: delete queues that are not in the file. replace: delete queues that cannot be changed in place, and create
+        them again.
     """
 
     prune: bool = False
@@ -44,12 +44,12 @@ class Wishes:
 def plan_of(
     live: ServiceConfiguration, wanted: ServiceConfiguration, wishes: Wishes, *, compares_service: bool = True
 ) -> Plan:
-    """Return what makes a service equal to a file.
+    """Return the plan that makes a service equal to a file.
 
     Args:
-        live: the service as it is.
-        wanted: the file.
-        wishes: what may be deleted for it.
+        live: the current configuration of the service.
+        wanted: the configuration in the file.
+        wishes: the permitted deletions.
         compares_service: whether what is outside of the participants is compared; an embedded service uses none of it.
     """
     orders = live.service_qos.configuration_replication.replication.enabled
@@ -62,13 +62,13 @@ def plan_of(
 
 
 class _Planning:
-    """One plan in the making.
+    """One plan under construction.
 
     Args:
-        live: what the service has.
-        wanted: what it shall have.
-        wishes: what may be deleted for it.
-        members_follow: whether all members of a cluster do what is commanded to one [QS 7.2].
+        live: the current configuration of the service.
+        wanted: the configuration in the file.
+        wishes: the permitted deletions.
+        members_follow: whether all members of a cluster execute the commands sent to one [QS 7.2].
     """
 
     def __init__(self, live: ServiceSettings, wanted: ServiceSettings, wishes: Wishes, *, members_follow: bool) -> None:
@@ -90,7 +90,7 @@ class _Planning:
         """Values of queues that only a restart changes."""
 
     def run(self) -> None:
-        """Compare subscriber by subscriber, then put what is to be done in order."""
+        """Compare the configurations by subscriber, then order the steps."""
         participants = self._model.participants()
         for resource, subscriber in self._wanted.items():
             if resource.parent not in participants:
@@ -134,7 +134,9 @@ class _Planning:
             self._miss(PlanStep(Action.DELETE_QUEUE, _queue(subscriber, left), "not in the file"))
 
     def _anew(self, held: dict[str, SharedReaderQueueSettings], wanted: SharedSubscriberSettings) -> dict[str, str]:
-        """Return the queues that are deleted and created anew, and why: also those whose dead-letter queue is."""
+        """Return the queues to delete and create again, with reasons; they include queues of a replaced dead-letter
+        queue.
+        """
         reasons: dict[str, str] = {}
         for queue in _in_order_of_creation(wanted.queues):
             former = held.get(queue.name)
@@ -167,14 +169,14 @@ class _Planning:
             self._try(PlanStep(Action.UPDATE_QUEUE, resource, "differs", settings, changes))
 
     def _miss(self, deletion: PlanStep) -> None:
-        """Delete what is not in the file, or let it be."""
+        """Delete a resource that is not in the file, or keep it without --prune."""
         if self._wishes.prune:
             self._deletions.append(deletion)
         else:
             self.extras.append(deletion.resource)
 
     def _is_possible_now(self, step: PlanStep) -> bool:
-        """Return whether a queue can be created before anything is deleted; that is a step then."""
+        """Try to create a queue before any deletion; return whether that became a step."""
         settings = step.settings
         assert isinstance(settings, SharedReaderQueueSettings)
         names, topics = self._going.get(step.resource.parent, (set(), set()))
@@ -190,7 +192,7 @@ class _Planning:
         return True
 
     def _try(self, step: PlanStep) -> None:
-        """Make a command a step, or an obstacle where the service would refuse it."""
+        """Add a command as a step, or as an obstacle if the service would refuse it."""
         try:
             self._do(step)
         except QsctlError as error:
@@ -202,10 +204,10 @@ class _Planning:
             self.steps.append(step)
 
     def _do(self, step: PlanStep) -> None:
-        """Do it in the model.
+        """Execute a step on the model of the service.
 
         Raises:
-            QsctlError: the service would refuse it.
+            QsctlError: the service would refuse the step.
         """
         model, resource, settings = self._model, step.resource, step.settings
         if isinstance(settings, SharedSubscriberSettings):

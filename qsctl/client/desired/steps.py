@@ -30,7 +30,7 @@ Settings: TypeAlias = SharedReaderQueueSettings | SharedSubscriberSettings
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A value that differs: its path in canonical XML, what the service has, what the file has; None: nothing."""
+    """A setting that differs: its path in canonical XML, the service's value and the file's; None: absent."""
 
     path: str
     live: str | None
@@ -44,7 +44,7 @@ class SettingChange:
 class PlanStep:
     """One command.
 
-    `resource` is what it changes, creates or deletes, `settings` what that shall have; None for a deletion.
+    `resource` is the resource to change, create or delete, `settings` its new settings; None for a deletion.
     """
 
     action: Action
@@ -56,7 +56,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A difference that no command removes as things are, and how it can be removed."""
+    """A difference that no command can remove at present, and the remedy."""
 
     resource: ResourceIdentifier
     what: str
@@ -68,8 +68,8 @@ class Obstacle:
 class Plan:
     """A plan that makes a service equal to a file: `steps` in a safe order, each possible after those before it.
 
-    With `obstacles` the steps do not lead to the file. `restarts` are differences that take effect when the service is
-    started with the file, `extras` the queues that are kept for want of --prune.
+    With `obstacles` the steps do not make the service equal to the file. `restarts` are differences that take effect
+    when the service is restarted with the file, `extras` the queues that are kept because --prune was not given.
     """
 
     steps: Sequence[PlanStep] = ()
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether there is nothing to do and nothing in the way."""
+        """Return whether the plan has neither steps nor obstacles."""
         return not (self.steps or self.obstacles)
 
 

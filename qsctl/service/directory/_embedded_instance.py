@@ -321,6 +321,6 @@ class EmbeddedInstance:
 
 
 def _is_at_rest(queue: SharedReaderQueue) -> bool:
-    """Return whether a restart would leave a queue unchanged, because no delivery or deadline is in progress."""
+    """Return whether a restart would leave a queue unchanged: nothing is in progress, and it is not suspended."""
     is_busy = queue.sent_count() or queue.undeliverable_count() or len(queue.reader_cache)
     return not (is_busy or queue.is_shut or queue.context.is_suspended)

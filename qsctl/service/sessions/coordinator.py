@@ -286,7 +286,9 @@ class Coordinator:
             return None
 
     def _answer(self, request: CommandRequest) -> None:
-        """Execute a command on the configuration, or first pass it to the processes concerned."""
+        """Answer from the configuration, or change it and pass the change to the processes concerned before
+        replying.
+        """
         done = self._loop.turn([request])
         commands = self._placement.follow(request.command, done.service_records)
         if commands:

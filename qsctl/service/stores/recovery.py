@@ -51,7 +51,7 @@ class Recovery:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether a store has failed or space is scarce, so that `heed` and `attempt` must be called."""
+        """Return whether a store has failed or space is scarce, so that the other methods must be called."""
         stores = self._stores
         return bool(stores.failures) or stores.service_failure is not None or stores.is_scarce or self._refuses
 
