@@ -216,7 +216,7 @@ class VirtualService(Service):
         for _ in range(STEPS_MAX):
             if rest.deadline is None or rest.deadline > target:
                 break
-            # A deadline that stays where it is, is of what the service does a moment later.
+            # A deadline that does not move is for work that the service does a moment later.
             self._clock.move_to(min(target, max(rest.deadline, self._clock() + 1)))
             rest = self._running.rest()
         self._clock.move_to(target)

@@ -263,7 +263,7 @@ def by_blocks(
     statistic = STATISTICS[measure]
     errors, seen = [], []
     if "_p" in measure:
-        # What few messages decide depends on itself for longer.
+        # A percentile depends on few messages, which are correlated over longer times.
         a, b = _longer(a), _longer(b)
     for side in (a, b):
         count = len(side.counts)
@@ -273,7 +273,7 @@ def by_blocks(
         every = np.ones((1, count))
         whole = float(statistic(every @ side.counts, every @ histogram, edges)[0])
         seen.append(whole)
-        # A percentile that few blocks decide varies more than resampling shows: its blocks' own ones show that.
+        # A percentile that depends on few blocks varies more than resampling shows; the percentiles of blocks show it.
         of_time = measure.startswith("time_")
         own = statistic(side.counts, histogram, edges) if of_time else np.zeros(count)
         sections = math.sqrt(float(np.nanmean((own - whole) ** 2)) / (count - 1)) if own.any() else 0.0

@@ -124,7 +124,7 @@ def _changes(values: Values, first: int, false_alarm: float) -> list[tuple[int, 
     draw = np.random.default_rng((_SEED, len(values)))
     permuted = draw.permuted(np.tile(ranks, (_PERMUTATIONS, 1)), axis=1)
     others = np.abs(np.cumsum(permuted, axis=1)[:, :-1]).max(axis=1)
-    # Ranks around their mean have sums of halves: equal ones are equal exactly.
+    # Sums of centred ranks are multiples of one half, so that equal sums are exactly equal.
     probability = (1 + int(np.count_nonzero(others >= largest))) / (1 + _PERMUTATIONS)
     if probability > false_alarm:
         return []

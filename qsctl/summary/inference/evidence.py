@@ -142,7 +142,7 @@ def judge(
     measure, slack = EVERY_MEASURE[target.measure], 0.0 if target.at_most else reading_error(target.measure)
     rows = [next((each for each in figures if each.queue == target.queue), None) for figures in replications]
     of_runs = [None if row is None else measure(row) for row in rows]
-    # A percentile may be read too high, which would flatter where a large one is wanted.
+    # A percentile may be read too high, which must not help a target that requires a large value.
     values = [value / (1.0 + slack) for value in of_runs if value is not None]
     violations = [value is None or not target.met_by(value / (1.0 + slack)) for value in of_runs]
     runs, violating = len(violations), sum(violations)

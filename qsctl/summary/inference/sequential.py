@@ -80,7 +80,7 @@ def proportion_boundary(proportion: float, error: float, most: int) -> tuple[int
     """
     first = runs_without_violation(proportion, error / 2.0)
     boundary: list[int] = []
-    # Of the counts that did not cross yet: their probabilities after each run, at the proportion itself.
+    # The probability of each count that has not crossed the boundary yet, if `proportion` is the true one.
     open_counts = np.zeros(most + 2)
     open_counts[0] = 1.0
     crossed = 0.0
@@ -91,7 +91,7 @@ def proportion_boundary(proportion: float, error: float, most: int) -> tuple[int
         if run >= first:
             allowed = error / 2.0 * (1.0 + (run - first) / max(1, most - first))
         best = boundary[-1] if boundary else -1
-        # What has crossed already is 0 here: the boundary rises where the next count's probability fits.
+        # Crossed counts are 0 here; the boundary rises if the probability of the next count is still allowed.
         while open_counts[: best + 2].sum() + crossed <= allowed:
             best += 1
         crossed += float(open_counts[: best + 1].sum())

@@ -485,7 +485,7 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: Names)
         columns.append(f"cast({value} as {field.dataType.simpleString()}) as {field.name}")
     if not by_client:
         return frame.selectExpr(*columns)
-    # Not by the same names: what is made of `run_number` above would not know whose.
+    # Other names for the joined columns: `run_number` in the expressions above would be ambiguous.
     own = {name: f"named_{name}" for name in (RUN_NUMBER, "client_id") if name in present}
     on = " and ".join(f"made.{name} = names.{other}" for name, other in own.items())
     named = ", ".join(f"{name} as {other}" for name, other in own.items())

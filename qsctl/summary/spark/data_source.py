@@ -134,7 +134,7 @@ class QsctlDataSource(DataSource):
                 )
         table = self.options.get("table", TABLE)
         parts_at_once = self._number("maxPartsPerTrigger", 1, 0) or None
-        # A folder that is gone is looked for before its columns: the schema is that of a scenario's table then.
+        # Open the folder before its columns are checked: for a missing folder the schema is that of a scenario's table.
         stream = opened_stream(path, table, [field.name for field in schema.fields], parts_at_once)
         check_columns(table, schema)
         return stream

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-# An error here would end every search for a format, of programs that use none of ours too: an installation for the
-# service alone lacks the libraries.
+# An ImportError would end every program's search for a data source; an installation for the service alone lacks the
+# libraries.
 with suppress(ImportError):
     from qsctl.summary.spark.data_source import QsctlDataSource as DefaultSource
 

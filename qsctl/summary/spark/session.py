@@ -119,11 +119,11 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
-        # No replication can be left out of a pass over the log: looking for one costs a query beside each join.
+        # Pruning would never omit a replication, but costs a query for each join.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-        # One summary has more stages than the hundred whose code Spark keeps: it compiled all of them anew each time.
+        # By default Spark caches the code of 100 stages, fewer than a summary has, and would compile all anew each time.
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # Every grouping of the log has more groups than the small map in front of the large one holds.
+        # Every grouping of the log has more groups than the small first-level hash map holds.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
@@ -138,9 +138,9 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
     if local:
         settings["spark.local.dir"] = str(folder / "local")
-        # Spark puts them together to about one a core, the more evenly the more there are.
+        # Spark coalesces the partitions to about one for each core, more evenly if there are more.
         settings["spark.sql.shuffle.partitions"] = str(max(2, 8 * cores_of(master)))
-        # Beyond it Spark runs a job that looks for the files: the sizes of hundreds here take less than its tasks.
+        # Above this number Spark lists files in a job; on one machine, listing hundreds is faster without one.
         settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000"
     if local or is_loopback(master):
         settings["spark.driver.host"] = "127.0.0.1"

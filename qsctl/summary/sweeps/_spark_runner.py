@@ -131,8 +131,8 @@ class SparkRunner(Runner):
         if not is_connected(self._spark):
             return max(1, int(self._spark.sparkContext.defaultParallelism))
         with spark_faults():
-            # What a range is split into by default is how many tasks run at once, on a remote session too. Only the
-            # plan is asked for: a job would wait behind the tasks of the window.
+            # The default number of splits of a range is the number of tasks that run at once, also on a remote session.
+            # Only the plan is requested: a job would wait for the tasks of the window.
             plan = str(self._spark.sql("EXPLAIN SELECT * FROM range(100000)").head())
         splits = _SPLITS.search(plan)
         return max(1, int(splits["count"])) if splits else self.slots

@@ -210,7 +210,7 @@ def _divided_among(settings: Sequence[VariedSetting], effects: Sequence[Effect])
         return sides * math.prod(counts[:-1])
     if len(settings) == 1:
         return sides
-    # One search a setting; where a corner may fail and a scan may follow, each of the two has half of the error.
+    # One search for each setting; if a corner may fail and a scan may follow, each of the two has half of the error.
     return len(settings) if Direction.WORSE not in directions else 2 * (len(settings) + 1)
 
 

@@ -355,8 +355,8 @@ def read_results(folder: Location) -> list[PointResult]:
 
 def _results_of(path: Location, content: bytes, identity: str) -> list[PointResult]:
     try:
-        # With threads of the library's own, one may give the octets back while the interpreter ends, and the process
-        # is aborted (apache/arrow#34314); without `pre_buffer`, which `read_table` has, there are none.
+        # A thread of the library may release the octets while the interpreter ends, which aborts the process
+        # (apache/arrow#34314); without `pre_buffer`, which `read_table` uses, it starts no threads.
         with pq.ParquetFile(pa.BufferReader(content)) as file:
             table = file.read(use_threads=False)
         metadata = table.schema.metadata or {}
