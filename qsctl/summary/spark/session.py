@@ -121,7 +121,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.adaptive.enabled": "true",
         # Pruning would never omit a replication, but costs a query for each join.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-        # By default Spark caches the code of 100 stages, fewer than a summary has, and would compile all anew each time.
+        # By default Spark caches the code of 100 stages, fewer than a summary has, and compiles all again each time.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Every grouping of the log has more groups than the small first-level hash map holds.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",

@@ -60,7 +60,7 @@ class DepthsOfSearch:
         return None
 
     def _at_depths(self, figures: Figures, known: Sequence[int], values: Sequence[int]) -> Figures:
-        """Return a queue's figures with its depth limit replaced; figures without a limit, as of a durable queue, stay."""
+        """Return a queue's figures with its depth limit replaced; unchanged without one, as of a durable queue."""
         for at, queue in self.queues:
             if figures.queue == queue and figures.max_depth_work_units == known[at]:
                 return replace(figures, max_depth_work_units=values[at])
