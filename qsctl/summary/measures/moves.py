@@ -42,8 +42,8 @@ def moves(
     """
     each = listed(*keys, "replication")
     warm_up_ns, horizon_ns = observation.warm_up, observation.horizon
-    # Integers only: a quotient of doubles is inexact beyond 2^53. Comparisons that hold for all rows and sums that are 0
-    # are omitted, since each sum enlarges every row of the largest table of groups.
+    # Integers only: a quotient of doubles is inexact beyond 2^53. Comparisons that hold for all rows, and sums that are
+    # 0, are omitted, since each sum enlarges every row of the largest table of groups.
     begun = f"greatest(entered_ns, {warm_up_ns})" if observation.has_warm_up else "entered_ns"
     stayed = "double(gone_ns - entered_ns)"
     if observation.has_warm_up:
