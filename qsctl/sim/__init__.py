@@ -7,14 +7,14 @@ is what sweeps, comparisons and sizing work on.
 Five models, one folder each, all behind the protocol of `model.py`:
 
 - `egress/`: the egress queues of a Solace broker and of a TIBCO appliance, compiled with numba;
-- `replay/`: a recording of a live service through the same engine, with what was changed;
+- `replay/`: a recording of a live service, replayed through the same engine with changed settings;
 - `service/`: our own queues, `core.turn` itself under virtual time, with the producers and consumers of `core.client`;
 - `engine/`: the integration engine, `core.integration` itself under virtual time; `integration/`: the same rules in a
   compiled loop, for runs that only count.
 
-`arrivals/` draws what all of them are given, `kernel/` holds what compiled code shares, `recording/` what the models in
-Python count and log, `sizing/` what `qsctl size` asks, `splitting/` rare events by runs that branch, `listings/` a run
-as a broker would list it.
+`arrivals/` draws the arrivals of all models; `kernel/` contains the code and record layouts that compiled models share;
+`recording/` the counters and logs of the models in Python; `sizing/` the questions of `qsctl size`; `splitting/` the
+estimation of rare events by multilevel splitting; `listings/` a run's state in the form of a broker's own listings.
 
 Invariants: time is in whole nanoseconds and never read from a clock; every random number is a hash of seed, repetition,
 stream and count, so that the same scenario writes the same bytes with any number of workers, and a variant of a

@@ -1,6 +1,6 @@
-"""Replications side by side: each in a process of its own that writes its own partition of the folder.
+"""Parallel repetitions: each runs in a process of its own that writes its own partition of the run folder.
 
-Processes are spawned, never forked: a fork would copy the locks of running threads. What a replication writes depends
+Processes are spawned, never forked: a fork would copy the locks of running threads. What a repetition writes depends
 on the scenario and its number alone, so that the number of workers changes no byte.
 """
 
@@ -25,7 +25,7 @@ _reports: multiprocessing.Queue[ReplicationProgress] | None = None
 
 
 def _begin(stop: Event, reports: multiprocessing.Queue[ReplicationProgress]) -> None:
-    """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
+    """Set up a worker process: its stop event and progress queue; Ctrl-C is left to the parent, which sets `stop`."""
     end_with_parent()
     global _stop, _reports
     _stop, _reports = stop, reports
@@ -49,9 +49,11 @@ def simulate_in_workers(
     stop: Callable[[], bool],
     threads: int = 1,
 ) -> None:
-    """Run every replication of the scenario; `note` is called with each outcome, `threads` simulate each of them.
+    """Run every repetition of the scenario, `workers` at a time; `note` is called with each outcome.
 
-    A stop ends the running replications early and skips those that have not begun.
+    `threads` is the number of threads of each repetition. A stop ends the running repetitions early and skips those
+    that
+    have not begun.
     """
     context = multiprocessing.get_context("spawn")
     halt = context.Event()

@@ -1,6 +1,6 @@
-"""Moves into and out of the queues of a run, counted by equal parts of its horizon from the rows of its log.
+"""Changes of queue depth in each equal part of a run's horizon, counted from the rows of its message log.
 
-A kernel of its own, for arrays of one column each took ten times as long: half as much as the simulation.
+One compiled loop over the rows: numpy operations over one array a column took ten times as long, half the simulation.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _GUARANTEED: Final = QUEUE_ORDER.index(Queue.G_1)
 
 @kernel
 def count_moves(rows: Any, part_ns: float, holders: Any, holds_all: bool, moves: Any, seen: Any) -> None:
-    """Add one at the first part that begins when a message is in its queue, and take one away when it has left.
+    """Add 1 to the first part that begins with a message in its queue, -1 to the first that begins after it left.
 
     Args:
-        rows: of `LOG_ROW`.
+        rows: rows of `LOG_ROW`.
         part_ns: length of a part of the horizon.
-        holders: for each client whether its queue of guaranteed messages holds one until it is acknowledged.
-        holds_all: all queues do.
-        moves: by queue and part, with a last part for what moves later; changed in place.
-        seen: by queue whether it had a message; changed in place.
+        holders: for each client, whether its G-1 queue holds a message until it is acknowledged.
+        holds_all: whether every queue holds a message until it is acknowledged.
+        moves: counts by queue and part; the last part also counts later moves. Changed in place.
+        seen: for each queue, whether any message entered it. Changed in place.
     """
     last = moves.shape[1] - 1
     for i in range(len(rows)):

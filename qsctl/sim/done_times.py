@@ -1,14 +1,13 @@
-"""Times to done with what is unfinished: percentiles and the mean where some messages have no acknowledgment yet.
+"""Times from arrival to acknowledgment, censored for unfinished messages: their percentiles and mean.
 
-A message without an acknowledgment when the run ends has waited for its age, and will wait for longer: its time is
-censored. Leaving it out flatters a queue that a slow consumer holds back, and so does taking its age for its time. The
-estimate is the product limit (Kaplan and Meier, "Nonparametric estimation from incomplete observations", Journal of
-the American Statistical Association 53, 1958): of the messages that were there for a time t, some were done at t; the
-part that is not done by t is the product of the parts that were not. Where nothing is unfinished, it is the nearest
-rank and the plain mean. What it does not reach, for the longest times are unfinished, is at least the longest age: a
-lower bound.
+A message that is unacknowledged when the run ends has waited for its age and will wait longer: its time is censored.
+To leave it out, or to count its age as its time, underestimates the times of a queue with a slow consumer. The estimate
+is the product limit (Kaplan and Meier, "Nonparametric estimation from incomplete observations", Journal of the American
+Statistical Association 53, 1958): at each time t, the fraction unfinished is multiplied by the fraction of the messages
+at risk that did not finish at t. Where all messages are finished, the estimate is the nearest rank and the plain mean.
+A percentile that the estimate does not reach, since the longest times are censored, is the longest age: a lower bound.
 
-Durations are those of the buckets of `eventlog.schema.bucket_of`: at most 0.8 % too high.
+Durations are upper bounds of the buckets of `eventlog.schema.bucket_of`: at most 0.8 % too high.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PERCENTILES: Final[Mapping[str, tuple[int, int]]] = {
 
 @dataclass(slots=True)
 class DoneTimes:
-    """The times to done of a queue's messages, and the ages of those that are unfinished; they add up exactly."""
+    """Mergeable histograms of a queue's times to acknowledgment and of the ages of its unfinished messages."""
 
     done: dict[int, int] = field(default_factory=dict)
     """Acknowledged messages by bucket."""
@@ -36,27 +35,27 @@ class DoneTimes:
     """Messages without an acknowledgment, by the bucket of their age."""
     sum_ns: int = 0
     longest_ns: Nanoseconds = 0
-    """The longest time to done."""
+    """The longest time from arrival to acknowledgment."""
     oldest_ns: Nanoseconds = 0
-    """The age of the oldest that is unfinished."""
+    """The age of the oldest unfinished message."""
 
     @property
     def done_messages(self) -> int:
-        """Return how many were acknowledged."""
+        """Return the number of acknowledged messages."""
         return sum(self.done.values())
 
     @property
     def unfinished_messages(self) -> int:
-        """Return how many were not."""
+        """Return the number of messages without an acknowledgment."""
         return sum(self.unfinished.values())
 
     @property
     def max_ns(self) -> Nanoseconds | None:
-        """The longest time to done or age; None where no message came."""
+        """The longest time to acknowledgment or age of an unfinished message; None where no message arrived."""
         return max(self.longest_ns, self.oldest_ns) if self.done or self.unfinished else None
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row of `eventlog.schema.COUNTERS` whose messages are acknowledged."""
+        """Add the histograms of a row of `eventlog.schema.COUNTERS` of a queue whose messages are acknowledged."""
         for into, name in ((self.done, "done"), (self.unfinished, "unfinished")):
             for bucket, count in zip(row[f"{name}_bucket"], row[f"{name}_count"], strict=True):
                 into[bucket] = into.get(bucket, 0) + count
@@ -65,7 +64,7 @@ class DoneTimes:
         self.oldest_ns = max(self.oldest_ns, row["unfinished_max_ns"])
 
     def note(self, time_ns: Nanoseconds | None, age_ns: Nanoseconds) -> None:
-        """Add a message by its time to done; None: it has none, and is so old."""
+        """Add a message by its time to acknowledgment; where that is None, as an unfinished one by its age."""
         duration_ns = max(0, age_ns) if time_ns is None else time_ns
         into = self.unfinished if time_ns is None else self.done
         bucket = bucket_of(duration_ns)
@@ -77,7 +76,7 @@ class DoneTimes:
             self.longest_ns = max(self.longest_ns, duration_ns)
 
     def figures(self) -> dict[str, Any]:
-        """Return what is stated of them, by the names of `sim.figures.Figures`."""
+        """Return the `done_…` fields and the message counts by their names in `sim.figures.Figures`."""
         left = list(self._left())
         return {
             "done_messages": self.done_messages,
@@ -88,7 +87,10 @@ class DoneTimes:
         }
 
     def percentile(self, part: int, whole: int) -> Nanoseconds | None:
-        """Return the time by which this fraction of the messages is done, or at least that; None without a message."""
+        """Return the time by which a fraction `part` ÷ `whole` of the messages is acknowledged; None without a message.
+
+        A lower bound where too many messages are unfinished to estimate it.
+        """
         return self._percentile(part, whole, self._left())
 
     def _percentile(self, part: int, whole: int, left: Iterable[tuple[Nanoseconds, float]]) -> Nanoseconds | None:
@@ -108,7 +110,10 @@ class DoneTimes:
         return bound
 
     def mean_ns(self) -> float | None:
-        """Return the mean time to done, or at least that; None without a message."""
+        """Return the mean time to acknowledgment; None without a message.
+
+        A lower bound where messages are unfinished: their times end at the oldest age.
+        """
         return self._mean_ns(self._left())
 
     def _mean_ns(self, times: Iterable[tuple[Nanoseconds, float]]) -> float | None:
@@ -123,7 +128,7 @@ class DoneTimes:
         return area + left * max(0, self.oldest_ns - before_ns)
 
     def _left(self) -> Iterable[tuple[Nanoseconds, float]]:
-        """Yield the times at which messages were done, ascending, with the part that is not done after each."""
+        """Yield each time of acknowledgment, ascending, with the estimated fraction that is unfinished after it."""
         there, left = self.done_messages + self.unfinished_messages, 1.0
         for bucket in sorted(self.done.keys() | self.unfinished.keys()):
             count = self.done.get(bucket, 0)

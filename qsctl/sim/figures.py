@@ -1,6 +1,6 @@
-"""The figures of one replication, one row a queue: a run's counters summed over its clients.
+"""Summary figures of one repetition, one row a queue: its counters summed over all its clients.
 
-They are what sweeps, comparisons and sizing work on: small, and mergeable, for the latency histogram adds up exactly.
+Sweeps, comparisons and sizing compute with them: they are small, and mergeable, since latency histograms can be added.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ _NUMBERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One queue of one replication, over all clients that have it.
+    """Summary figures of one queue of one repetition, over all clients that have it.
 
-    Percentiles are of the wait of delivered messages, read from the histogram: at most 0.8 % too high, None where
-    nothing was delivered. `high_water_mark_work_units` and `max_depth_work_units` are the largest of the clients'.
-    `done_…` are of the time to the acknowledgment, with those that have none censored (`done_times.py`), which
-    `unfinished_messages` counts; None where nothing acknowledges a message.
-    Those from `time_to_master_ns` on are of clusters: None for other models, and for a queue that is not replicated;
-    `broken_rules` is the whole cluster's. `time_without_master_ns` is the longest time to the next master, None where
-    none was needed. Those from `duplicates` on are of brokers' queues (`eventlog.run_folder.WorkedQueue`).
+    Percentiles are those of the wait of delivered messages, read from the histogram: at most 0.8 % too high, None where
+    nothing was delivered. `high_water_mark_work_units` and `max_depth_work_units` are maxima over the clients. `done_…`
+    are times to the acknowledgment, where messages without one (`unfinished_messages`) are censored (`done_times.py`);
+    None where no message is acknowledged. Fields from `time_to_master_ns` on are of clusters: None for other models and
+    for a queue without replicas; `broken_rules` is that of the whole cluster. `time_without_master_ns` is the longest
+    time
+    until the next master was elected, None where none was needed. Fields from `duplicates` on are of brokers' queues
+    (`eventlog.run_folder.WorkedQueue`).
     """
 
     queue: str
@@ -119,17 +120,17 @@ class Figures:
 
     @property
     def lost_messages(self) -> int:
-        """Those that never reach their client, whatever the cause (`eventlog.outcomes.LOSSES`)."""
+        """Messages that never reach their client, whatever the cause (`eventlog.outcomes.LOSSES`)."""
         return sum(getattr(self, name) for name in LOSS_COLUMNS)
 
     @property
     def loss_ratio(self) -> float:
-        """Return the share of the messages lost, of those that are lost, delivered or elided; 0 where there is none."""
+        """Return the lost fraction of all lost, delivered and elided messages; 0 where there are none."""
         return float(loss_ratio(self.lost_messages, self.delivered_messages, self.elided_messages))
 
     @property
     def delivered_per_second(self) -> float:
-        """Messages delivered a second, all clients together."""
+        """Delivered messages per second, summed over all clients."""
         return self.delivered_messages * SECOND_NS / self.observed_ns if self.observed_ns else 0.0
 
 
@@ -139,13 +140,13 @@ def figures_of(
     verdicts: Sequence[RuleVerdict] = (),
     worked: Sequence[WorkedQueue] = (),
 ) -> list[Figures]:
-    """Return the figures of a repetition, in the order of queues.
+    """Return the figures of a repetition, in the order of its queues.
 
     Args:
-        counters: of `eventlog.schema.COUNTERS`.
-        replicated: of a cluster, its replicated queues.
-        verdicts: of a cluster.
-        worked: of a broker's queue.
+        counters: a table of `eventlog.schema.COUNTERS`.
+        replicated: the replicated queues of a cluster.
+        verdicts: the verdicts on a cluster's rules.
+        worked: the results of a broker's queue.
     """
     found = [_figures(*each) for each in _queues_of(counters)]
     if worked:
@@ -192,9 +193,9 @@ def _of_cluster(figures: Figures, masters: ReplicatedQueue | None, broken_rules:
 
 
 def _queues_of(counters: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]], dict[int, int], DoneTimes | None]]:
-    """Yield each queue with its columns of numbers, its waits, and its times to done; in the order of the rows.
+    """Yield each queue, in order of the rows, with its columns of numbers, histogram of waits and times to done.
 
-    Columns are read as arrays: a list a row of a histogram costs more than a small simulation.
+    Columns are read as arrays: converting each row's histogram to a list takes longer than a small simulation.
     """
     places: dict[str, list[int]] = {}
     for place, queue in enumerate(counters.column("queue").to_pylist()):
@@ -217,11 +218,11 @@ def _queues_of(counters: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]], 
 
 
 class _Histograms:
-    """The sparse histograms of a table, one a row.
+    """The sparse histograms of a table, one for each row.
 
     Args:
         counters: the table.
-        buckets, counts: names of its columns.
+        buckets, counts: the names of the two columns of lists.
     """
 
     def __init__(self, counters: pa.Table, buckets: str, counts: str) -> None:
@@ -242,7 +243,7 @@ class _Histograms:
 
 
 def _flat(counters: pa.Table, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return where the list of each row begins, with the end of the last one, and the elements of all lists."""
+    """Return the offsets of each row's list (one more than the rows), and the elements of all lists in one array."""
     lists = counters.column(name).combine_chunks()
     return lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
@@ -270,9 +271,9 @@ def _figures(queue: str, columns: dict[str, list[Any]], histogram: dict[int, int
 def nearest_ranks(
     histogram: dict[int, int], fractions: Iterable[tuple[int, int]], longest_ns: Nanoseconds
 ) -> list[Nanoseconds | None]:
-    """Return the duration at each fraction (part, whole), ascending.
+    """Return the duration at the nearest rank of each fraction (part, whole), given in ascending order.
 
-    The last one of its bucket, never above the longest.
+    Each is the upper bound of its bucket, limited to the longest duration.
     """
     total = sum(histogram.values())
     if not total:

@@ -1,10 +1,10 @@
-"""`python -m qsctl.sim.ready_kernels [FOLDER]`: make the ready-made machine code of this installation's kernels.
+"""`python -m qsctl.sim.ready_kernels [FOLDER]`: compile the kernels to machine code that an installation ships.
 
-For builders of images and wheels, whose users never compile and need no folder to write to; `qsctl compile` runs it
-for the user. Ready scenarios are simulated by every compiled model, a limit of G-1 changes in one, runs of two are
-split, and what numba compiled for them becomes object files; a form of a kernel that none of them uses is compiled at
-its first use. Needs two minutes of one processor. It prints a line before each scenario: how many are done, of how
-many, and its name.
+For builders of images and wheels whose users need neither a compiler nor a writable folder; `qsctl compile` calls it
+for users. It simulates ready scenarios of every compiled model, one with a timed change of G-1's limit, and runs that
+`sim.splitting` branches, and writes the functions that numba compiled for them as object files; other signatures of a
+kernel are compiled at their first use. It takes two minutes of one processor. Before each scenario it prints one line
+with its number, their total and its name.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Report = Callable[[int, int, str], None]
 
 
 def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS, report: Report = lambda *_: None) -> KernelIndex:
-    """Compile what scenarios use for the best baseline that this machine can run, and write it to a folder.
+    """Compile the kernels that scenarios use for the baseline CPU of this architecture, and write them to a folder.
 
     The process must not have compiled a kernel before. The folder is replaced as a whole.
 
     Raises:
-        InvalidInput: the folder cannot be written, or has something else in it.
+        InvalidInput: the folder cannot be written, or contains other files.
         Unavailable: machine code is not shared on this architecture, or llvmlite is too old.
     """
     import llvmlite  # type: ignore[import-untyped]
@@ -97,7 +97,7 @@ def make(folder: Path, scenarios: tuple[str, ...] = SCENARIOS, report: Report = 
 
 
 def can_make() -> bool:
-    """Return whether the installed llvmlite can remove code that is not used: 0.45 and newer."""
+    """Return whether the installed llvmlite can remove unused code, as version 0.45 and newer can."""
     from llvmlite.binding import newpassmanagers  # type: ignore[import-untyped]
 
     return hasattr(newpassmanagers.ModulePassManager, "add_strip_dead_prototype_pass")
@@ -128,7 +128,7 @@ def _simulate(scenarios: tuple[str, ...], report: Report) -> None:
 
 
 def _others() -> list[tuple[str, Callable[[], object]]]:
-    """Return what simulates the rest, by name: a limit that changes while messages wait for it, and runs that split."""
+    """Return named runs of kernels that no ready scenario reaches: a changed limit of G-1, and branching runs."""
     return [
         ("a changed limit of G-1", _change_a_limit),
         ("rare events of the model solace", lambda: _split("burst", "loss_ratio(D-1)")),
@@ -159,7 +159,7 @@ def _split(name: str, text: str, horizon: str = "20ms") -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make them in the folder named, or in the installation; return the exit status."""
+    """Compile the kernels into the named folder, or into the installation; return the exit status."""
     if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
         sys.stderr.write("usage: python -m qsctl.sim.ready_kernels [FOLDER]\n")
         return 2

@@ -1,7 +1,7 @@
-"""One replication: a model stepped to its horizon, its rows handed to the event log, in one process.
+"""One repetition in this process: step a model to its horizon and write its rows to the event log.
 
-The model is stepped in slices of about a tenth of a second of real time, so that progress is shown and a stop is
-obeyed. Slices change no row: the log is cut into chunks by the number of rows alone.
+The model is stepped in slices of about a tenth of a second of real time, between which progress is reported and a stop
+is obeyed. Slices do not change the rows: the log is cut into chunks by the number of rows alone.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ FIRST_SLICES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ReplicationProgress:
-    """The progress of one replication."""
+    """The progress of one repetition."""
 
     replication: int
     simulated_ns: int
     horizon_ns: int
     messages: int
     compiles: bool = False
-    """True in one report before the process compiles kernels, for seconds or a minute; the others report progress."""
+    """True in a single report before the process compiles kernels, which takes up to a minute; else False."""
     memory_bytes: int = 0
-    """The most memory that the process has had so far."""
+    """The peak memory of the process so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationOutcome:
-    """The result of one replication."""
+    """The result of one repetition."""
 
     info: ReplicationInfo
     files: dict[str, FileInfo]
-    """Each part, by its path within the run folder."""
+    """Each file of the repetition, by its path within the run folder."""
     compile_s: float = 0.0
     """Seconds that this process spent on compiling kernels."""
 
 
 def model_of(scenario: Scenario) -> CompiledModel:
-    """Return the model that simulates the scenario; its compiler is imported only now."""
+    """Return the model that simulates the scenario; imports numba only when called."""
     match scenario.model:
         case Model.SOLACE:
             from qsctl.sim.egress import solace
@@ -89,7 +89,7 @@ def model_of(scenario: Scenario) -> CompiledModel:
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:
-    """Return what `LOG_ROW.queue` counts: the five priority queues, or the names that a run brings itself."""
+    """Return the names that `LOG_ROW.queue` indexes: the five priority queues, or a run's own queue names."""
     names: Sequence[str] = getattr(run, "queue_names", QUEUE_ORDER)
     return [str(name) for name in names]
 
@@ -97,12 +97,12 @@ def queue_names(run: ModelRun) -> Sequence[str]:
 def simulate_counters(
     scenario: Scenario, replication: int = 0, *, model: CompiledModel | None = None, run_id: str = ""
 ) -> pa.Table:
-    """Run one replication without a folder and return its counters.
+    """Run one repetition without a folder and return its counters.
 
-    A pure function of its arguments, without state of its own: it may run in any process, side by side with others.
+    A pure function of its arguments, without state of its own: it may run in several processes at the same time.
 
     Returns:
-        A table of `eventlog.schema.COUNTERS`, one row a client and queue.
+        A table of `eventlog.schema.COUNTERS`, one row for each client and queue.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
@@ -117,7 +117,7 @@ def simulate_counters(
 def simulate_counters_and_happenings(
     scenario: Scenario, replication: int = 0
 ) -> tuple[list[dict[str, Any]], Sequence[Happening]]:
-    """Run one replication of a broker without a folder; return its counters as rows, and the kinds of its events."""
+    """Run one repetition of a broker without a folder; return its counters as rows, and the kinds of its events."""
     from qsctl.eventlog.columns import counter_table
 
     run = _counted(model_of(scenario), scenario, replication)
@@ -126,7 +126,7 @@ def simulate_counters_and_happenings(
 
 
 def simulate_figures(scenario: Scenario, replication: int = 0) -> list[Figures]:
-    """Run one replication without a folder and return its figures, one row a queue; see `simulate_counters`."""
+    """Run one repetition without a folder and return its figures, one row a queue; see `simulate_counters`."""
     from qsctl.eventlog.columns import counter_table
 
     run = _counted(model_of(scenario), scenario, replication)
@@ -134,7 +134,7 @@ def simulate_figures(scenario: Scenario, replication: int = 0) -> list[Figures]:
 
 
 def _counted(model: CompiledModel, scenario: Scenario, replication: int) -> ModelRun:
-    """Return a run that has come to its end, of which nothing was logged."""
+    """Simulate a repetition to its end at log level counters and return the finished run."""
     run = model.prepare(scenario, replication, LogLevel.COUNTERS)
     while run.step(scenario.horizon_ns) is Stop.LOG_FULL:
         run.take_log()
@@ -144,7 +144,7 @@ def _counted(model: CompiledModel, scenario: Scenario, replication: int) -> Mode
 
 
 def _of_cluster(run: ModelRun) -> tuple[tuple[ReplicatedQueue, ...], tuple[RuleVerdict, ...]]:
-    """Return what a world found; nothing of a run of another model."""
+    """Return a cluster's replicated queues and verdicts; two empty tuples for other models."""
     return getattr(run, "replicated_queues", ()), getattr(run, "verdicts", ())
 
 
@@ -159,12 +159,14 @@ def simulate_replication(
     model: CompiledModel | None = None,
     threads: int = 1,
 ) -> ReplicationOutcome:
-    """Run one replication and write its part of the run folder.
+    """Run one repetition and write its part of the run folder.
 
-    `threads` simulate it, where the model has independent parts (`egress.runs`); they change no byte.
+    `threads` of them simulate the model's independent parts, where it has any (`egress.runs`); the number of threads
+    does
+    not change the bytes written.
 
-    A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
-    outcome is marked as not complete.
+    A stop, or Ctrl-C, ends it early: rows and counters up to that instant are written, and the outcome is marked as
+    incomplete.
     """
     level = LogLevel(scenario.log_level)
     chosen = model or model_of(scenario)
@@ -214,7 +216,7 @@ class _Log:
         self._writer = writer
 
     def take(self) -> None:
-        """Move what the model has logged to the writer."""
+        """Move the rows and events that the model has logged since the last call to the writer."""
         self._writer.messages(self._run.take_log())
         self._writer.events(self._run.take_events())
         take_tables = getattr(self._run, "take_tables", None)
@@ -230,7 +232,7 @@ def _step_through(
     progress: Callable[[ReplicationProgress], None] | None,
     stop: Callable[[], bool],
 ) -> bool:
-    """Step to the horizon; false when it was stopped before."""
+    """Step the run to its horizon; return False when it was stopped before."""
     horizon_ns = scenario.horizon_ns
     slice_ns = max(1, horizon_ns // FIRST_SLICES)
     until_ns = 0
@@ -251,12 +253,12 @@ def _step_through(
 
 
 def _most_memory() -> int:
-    """Return the most bytes of memory that this process has had, libraries included."""
+    """Return the peak memory of this process in bytes, libraries included."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes if sys.platform == "darwin" else kilobytes << 10  # bytes there
 
 
 def _next_slice(slice_ns: int, took_seconds: float) -> int:
-    """Return a slice that takes about `SLICE_SECONDS`, at most eight times and at least an eighth of the last one."""
+    """Return a slice of simulated time that takes about `SLICE_SECONDS`, within a factor of eight of the last one."""
     factor = min(8.0, max(0.125, SLICE_SECONDS / max(took_seconds, 1e-6)))
     return max(1, int(slice_ns * factor))

@@ -1,7 +1,7 @@
-"""A run: every replication of a scenario into one folder, by as many processes and threads as there are processors.
+"""A run: all repetitions of a scenario in one folder, simulated by the given number of processes and threads.
 
-Decides seeds, the folder's status and its fingerprint. The same scenario and seed write the same bytes, with any
-number of workers; nothing depends on the clock.
+Decides seeds, the folder's status and its fingerprint. The same scenario and seed write the same bytes with any number
+of workers; nothing depends on the clock.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ NOTE_SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A finished run: where it is and what it counted. `counters` has a column `replication` after `run_id`."""
+    """A finished run: its folder, info and counters; `counters` has a column `replication` after `run_id`."""
 
     folder: Location
     info: RunInfo
     counters: pa.Table
     compile_s: float = 0.0
-    """Seconds that compiling kernels took, in the process that took longest."""
+    """Compile time in seconds of the process that compiled the longest."""
 
 
 def run(
@@ -76,22 +76,22 @@ def run(
     """Simulate a scenario into a new folder.
 
     Args:
-        scenario: what to simulate.
-        folder: is made, or must be empty.
-        seed: instead of the scenario's.
-        replications: instead of the scenario's.
-        level: instead of the scenario's.
-        progress: called about ten times a second with a replication's progress.
-        stop: called as often; true ends the run early, as Ctrl-C does: the folder is readable and marked as partial.
-        workers: processes for replications; 1 stays in this one.
-        threads: of each replication, for ports that do not influence one another; None: the workers that have no
-            replication of their own.
-        reproduce: the command that makes this run again; the folder's own scenario file unless given.
-        overrides: the values set on the scenario, for the record.
-        model: another model than the scenario's, in this process.
+        scenario: the scenario to simulate.
+        folder: the run folder; created, or must be empty.
+        seed: overrides the scenario's seed.
+        replications: overrides the scenario's number of repetitions.
+        level: overrides the scenario's log level.
+        progress: called about ten times a second with a repetition's progress.
+        stop: called as often; True ends the run early, as Ctrl-C does: the folder is readable and marked as partial.
+        workers: number of processes for repetitions; 1 runs them in this process.
+        threads: number of threads of each repetition, for ports that are independent; None: the workers left over after
+            each repetition has one.
+        reproduce: the command that reproduces this run; by default the one that runs the folder's own scenario file.
+        overrides: the settings overridden in the scenario, recorded in the folder.
+        model: replaces the scenario's model, in this process.
 
     Raises:
-        InvalidInput: the folder is not empty, or the scenario cannot be simulated: nothing is left behind then.
+        InvalidInput: the folder is not empty, or the scenario cannot be simulated; no file is left behind then.
     """
     scenario = dataclasses.replace(
         scenario,
@@ -123,7 +123,7 @@ def run(
     next_note_at = 0.0
 
     def note(outcome: ReplicationOutcome) -> None:
-        """Keep an outcome; thousands of short replications do not each write the list of all."""
+        """Record an outcome; the list of all outcomes is not rewritten for each of thousands of short repetitions."""
         nonlocal next_note_at
         outcomes.append(outcome)
         begins_at = time.monotonic()
@@ -162,7 +162,7 @@ def run(
 
 
 def _write_texts(folder: Location, scenario: Scenario) -> dict[str, FileInfo]:
-    """Write what is simulated beside the log; returns the files by name."""
+    """Write the scenario and its input files to the folder beside the log; return the files by name."""
     texts = {SCENARIO_FILE: scenario_text(scenario).encode("utf-8")}
     if scenario.service is not None:
         service = msgspec.json.encode(scenario.service, order="deterministic")
@@ -185,7 +185,7 @@ def _with_outcomes(info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunInfo
 
 
 def _finish(folder: Location, scenario: Scenario, info: RunInfo, outcomes: list[ReplicationOutcome]) -> RunReport:
-    """Sum up, write the tables of names, add the fingerprint, and record whether the run is complete."""
+    """Merge the outcomes, write the tables of names and the fingerprint, and record whether the run is complete."""
     from qsctl.eventlog.names import write_names
     from qsctl.eventlog.reader import counters_of
     from qsctl.sim.run_names import names_of_run

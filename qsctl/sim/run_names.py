@@ -1,4 +1,4 @@
-"""The names of a simulated run: its topics and its settings, out of its scenario."""
+"""Tables of names of a simulated run: its topics and its settings, read from its scenario."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def names_of_run(folder: Location, scenario: Scenario, info: RunInfo, counters: 
     """Return the tables of names of a simulated run.
 
     Args:
-        folder: of the run.
-        scenario: that was simulated.
-        info: the run.
-        counters: of all its replications.
+        folder: the run folder.
+        scenario: the simulated scenario.
+        info: the run's info.
+        counters: the counters of all its repetitions.
 
     Raises:
         Damaged: a file of a replay's producers is missing or was changed.
@@ -61,9 +61,9 @@ def names_of_run(folder: Location, scenario: Scenario, info: RunInfo, counters: 
 
 
 def _topics_of(scenario: Scenario) -> Iterator[tuple[int, str]]:
-    """Yield the number and the name of each topic, those of the first `TOPICS_MAX` numbers.
+    """Yield the number and the name of each topic below number `TOPICS_MAX`.
 
-    Of a trace that cannot be read any more, and of the traffic after it, the numbers are unknown and have no names.
+    The topics of an unreadable trace, and of all traffic after it, are left out: their numbers are unknown.
     """
     if scenario.queue is not None and scenario.model is Model.QUEUE:
         yield from enumerate(each.name for each in scenario.queue.classes)
@@ -82,7 +82,7 @@ def _topics_of(scenario: Scenario) -> Iterator[tuple[int, str]]:
 
 
 def _producers_of(workload: Workload) -> Iterator[str]:
-    """Yield the producers' names in the order of their numbers: their topics', with a number from 1 of several."""
+    """Yield the producers' names by number: the topic's name, with /1, /2, … where several producers write it."""
     for each in workload.producers:
         if each.count == 1:
             yield each.topic_name

@@ -1,4 +1,4 @@
-"""`qsctl.simulate`: a scenario from its name to a run folder, in one call, for programs and notebooks."""
+"""`qsctl.simulate`: simulate a scenario, given by name, into a run folder in one call, for programs and notebooks."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def simulate(
         replications: None: the scenario's.
         level: detail of the event log, counters, messages or events; None: the scenario's.
         out: the run folder, which must be new or empty, by path or URI; None: a new one in `qsctl-runs`.
-        workers: number of processors to use: by processes for replications, and where it exceeds these by threads for
-            the independent ports of a broker; 1 stays in this process and thread.
+        workers: number of processors to use: processes for replications, and, where workers exceed replications,
+            threads for the independent ports of a broker; 1 uses only this process and thread.
         progress: called about ten times a second.
         stop: called as often; true ends the run early, and the folder is marked as partial.
 
     Returns:
-        `folder`; `info`, with the seed, status and fingerprint of the run; `counters`, an Arrow table with a row a
-        replication, client and queue. `qsctl.summary.summarize` computes the rest from the folder.
+        `folder`; `info`, with the seed, status and fingerprint of the run; `counters`, an Arrow table with one row for
+        each replication, client and queue. `qsctl.summary.summarize` computes the rest from the folder.
 
     Raises:
-        NotFound: there is no such scenario.
+        NotFound: the scenario does not exist.
         InvalidInput: the scenario, a value set or `out` is not valid; nothing is left behind then.
-        UsageError: a path of `settings` leads nowhere, or `level` is not a level.
+        UsageError: a path of `settings` names no setting, or `level` is not a level.
     """
     read = open_scenario(scenario, variables or {}, settings or {})
     check_rules(read)
@@ -87,7 +87,7 @@ def open_scenario(
     """Return a scenario by file or name, with variables, settings and seed applied.
 
     Raises:
-        NotFound: there is no such scenario.
+        NotFound: the scenario does not exist.
         InvalidInput: the file, or a value set, is not valid.
     """
     found = find_scenario(None if name is None else str(name))

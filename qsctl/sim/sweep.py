@@ -1,7 +1,7 @@
-"""A sweep planned: which points there are, which seed each has, and what one task of it computes.
+"""The plan of a sweep: its grid of points, the seed of each point, and the work of one task.
 
-Imports nothing of Spark: `qsctl.summary.sweeps.sweep` hands the tasks out. A point is identified by its values, not by
-its place in the grid, so that a larger grid later reuses what a smaller one has computed.
+Imports nothing of Spark: `qsctl.summary.sweeps.sweep` distributes the tasks. A point is identified by its values, not
+by its position in the grid, so that a larger grid reuses the results of a smaller one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def key(self) -> str:
-        """A short name made of the values alone."""
+        """A short name derived from the values alone."""
         text = json.dumps(sorted(self.values), ensure_ascii=False, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -55,7 +55,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One replication at one point: everything a worker needs besides the scenario."""
+    """One repetition at one point: with the scenario, the whole input of a worker."""
 
     point: Point
     replication: int
@@ -64,10 +64,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """A scenario, the grid, and how often each point is simulated.
+    """A scenario, a grid, and the number of repetitions of each point.
 
-    `common_random_numbers`: every point sees the same arrivals, so that points differ by their settings alone; else
-    each point has a seed of its own.
+    `common_random_numbers`: all points see the same arrivals, so that they differ by their settings alone; otherwise
+    each
+    point has a seed of its own.
     """
 
     scenario: Scenario
@@ -77,7 +78,7 @@ class SweepPlan:
 
     @property
     def task_count(self) -> int:
-        """The number of replications of all points."""
+        """The number of repetitions of all points together."""
         return self.replications * math.prod(len(axis.values) for axis in self.axes)
 
     def points(self) -> Iterator[Point]:
@@ -88,7 +89,7 @@ class SweepPlan:
     def variants(self) -> Iterator[Scenario]:
         """Yield the scenario with each value of each axis, the other axes at their first values.
 
-        Between them they name every file that a point names.
+        Together these scenarios name every file that any point names.
         """
         first = {axis.path: axis.values[0] for axis in self.axes}
         for axis in self.axes:
@@ -96,7 +97,7 @@ class SweepPlan:
                 yield apply_overrides(self.scenario, first | {axis.path: value})
 
     def tasks(self) -> Iterator[Task]:
-        """Yield every replication of every point."""
+        """Yield a task for every repetition of every point."""
         for point in self.points():
             seed = self.scenario.seed if self.common_random_numbers else point_seed(self.scenario.seed, point)
             for replication in range(self.replications):
@@ -104,16 +105,16 @@ class SweepPlan:
 
 
 def point_seed(seed: int, point: Point) -> int:
-    """Return the seed of a point: from the sweep's seed and the point's values, never from where or when it runs."""
+    """Return the seed of a point, derived from the sweep's seed and the point's values alone."""
     digest = hashlib.blake2b(f"{seed} {point.key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """Axes out of `path=v1,v2,…` texts; a short name of a setting is a path, too.
+    """Return the axes of texts of the form `path=v1,v2,…`, where a path may be the short name of a setting.
 
     Raises:
-        UsageError: one is not of that form, a value occurs twice, or a path does.
+        UsageError: a text has another form, or a value or a path occurs twice.
     """
     axes: list[Axis] = []
     for text in texts:
@@ -134,7 +135,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the path and the values: the first `=` outside brackets, for names in `[…]` may hold one."""
+    """Return the path and the values, split at the first `=` outside brackets; a name in `[…]` may contain one."""
     depth = 0
     for at, character in enumerate(text):
         depth += (character == "[") - (character == "]")
@@ -146,10 +147,10 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
 def plan_sweep(
     scenario: Scenario, axes: Sequence[Axis], replications: int, *, common_random_numbers: bool = False
 ) -> SweepPlan:
-    """Check every point before anything is simulated.
+    """Return the plan of a sweep whose points have all been checked.
 
     Raises:
-        UsageError: no replication, too many points, or a path that leads nowhere.
+        UsageError: fewer than one repetition, too many points, or a path that names no setting.
         InvalidInput: a value that the scenario cannot have; the message names the point.
     """
     if replications < 1:
@@ -169,7 +170,7 @@ def scenario_at(scenario: Scenario, point: Point) -> Scenario:
     """Return the scenario with a point's values.
 
     Raises:
-        UsageError: a path leads nowhere.
+        UsageError: a path names no setting.
         InvalidInput: the values cannot be simulated; the message names the point.
     """
     changed = apply_overrides(scenario, dict(point.values))
@@ -183,15 +184,16 @@ def scenario_at(scenario: Scenario, point: Point) -> Scenario:
 def run_task(
     scenario: Scenario, task: Task, placed: Callable[[Scenario], Scenario] = lambda scenario: scenario
 ) -> list[Figures]:
-    """Simulate one replication at one point: its figures, one row a queue.
+    """Simulate one repetition at one point and return its figures, one row a queue.
 
-    A pure function of its arguments: it gives the same on any machine, however often it is tried. Arrivals are drawn
-    once in a process for all points that see the same ones.
+    A pure function of its arguments: a retry on any machine returns the same. Arrivals are drawn once in a process for
+    all
+    points that see the same ones.
 
     Args:
-        scenario: what is simulated.
-        task: which replication of which point.
-        placed: gives a scenario with the files of this machine in place of those that it names.
+        scenario: the scenario of the sweep.
+        task: the point and the number of the repetition.
+        placed: replaces the files that a scenario names by this machine's copies.
     """
     from qsctl.sim.arrivals.remembered import remembering
     from qsctl.sim.replication import simulate_figures
@@ -202,7 +204,7 @@ def run_task(
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:
-    """Return the description in a sweep's folder. A later call may add points and replications, nothing else."""
+    """Return the document that describes a sweep in its folder; a later call may add only points and repetitions."""
     return {
         "format": SWEEP_FORMAT,
         "scenario": plan.scenario.name,
