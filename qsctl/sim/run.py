@@ -84,8 +84,8 @@ def run(
         progress: called about ten times a second with a repetition's progress.
         stop: called as often; True ends the run early, as Ctrl-C does: the folder is readable and marked as partial.
         workers: number of processes for repetitions; 1 runs them in this process.
-        threads: number of threads of each repetition, for ports that are independent; None: the workers left over after
-            each repetition has one.
+        threads: number of threads of each repetition, for ports that are independent; None: workers ÷ replications, at
+            least 1.
         reproduce: the command that reproduces this run; by default the one that runs the folder's own scenario file.
         overrides: the settings overridden in the scenario, recorded in the folder.
         model: replaces the scenario's model, in this process.

@@ -19,7 +19,7 @@ Imports point one way: `solace`, `tibco` → `runs` → `broker` → `layout` �
 
 Invariants: a message is in one list of nodes and ends in one outcome; a queue's length and work units are those of its
 messages; acknowledgments of a client never overtake one another; the order at one instant is that of `runs/advance.py`.
-Oracles in plain Python (tests/sim/oracle_solace.py, oracle_tibco.py) agree with the kernels to the message.
+Reference models in plain Python (tests/sim/oracle_solace.py, oracle_tibco.py) agree with the kernels on every message.
 
 Read first: `solace.py`, `runs/advance.py`, `queues/priority_queue.py`.
 """

@@ -19,7 +19,7 @@ from qsctl.sim.scenario.scenario import Model, Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication."""
+    """Check the scenario, lay out its arrays and seed the random streams of this repetition."""
     if scenario.model is not Model.SOLACE:
         raise InvalidInput(f"{scenario.name}: the model is {scenario.model}, not solace", remedy="Name the model.")
     return egress_run(scenario, replication, level, chunk_rows)

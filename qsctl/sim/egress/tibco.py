@@ -2,15 +2,14 @@
 
 Each client has one application message queue with a maximum depth in work units of 2,048 bytes; a message that
 arrives while the depth is at the maximum is discarded and counted as Transmit Congestion--Slow Consumer, any other
-enters whole. A message goes on to the TCP transmit queue while that is below its maximum in bytes (it may carry it
-past), and waits otherwise: nothing is lost there. Below the minimum burst length tolerance, a message always enters
-the message queue (the vendor's manual, "Configuring Client Queues"; 0 unless given). The scheduler moves it to the
-send queue when TCP may send, and the port sends at line rate what its clients' windows allow.
+enters whole. A message moves to the TCP transmit queue while that is below its maximum in bytes (which the message may
+exceed), and waits otherwise: the TCP queue loses nothing. Below the minimum burst length tolerance, a message always
+enters the message queue (the vendor's manual, "Configuring Client Queues"; 0 unless given). The scheduler moves it to
+the send queue when TCP may send, and the port sends at line rate what its clients' windows allow.
 
-
-Source: [P7500], "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one
-of the Solace model with another admission and without its endpoints, eliding and weights; the message queue is
-written as D-1.
+Source: [P7500], "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is that of
+the Solace model with another admission and without its endpoints, eliding and weights; the message queue is written as
+D-1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from qsctl.sim.scenario.scenario import Model, Queue, Scenario
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication.
+    """Check the scenario, lay out its arrays and seed the random streams of this repetition.
 
     Raises:
         InvalidInput: traffic to a priority queue, which this model does not have.

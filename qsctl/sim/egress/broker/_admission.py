@@ -1,9 +1,9 @@
-"""Messages entering the broker: first come first served at a limited rate, publishers held to a fair share of buffers.
+"""Admission to the broker: first come first served at a limited rate, with a fair share of buffers for each publisher.
 
 [SOL-QUEUES], "Ingress Data Buffer Management": a publishing client cannot take ingress resources at the expense of
-others. Our reading: the buffers are shared in equal parts by the publishers (one a traffic); a message that would
-carry its publisher past its part is refused. A message too big is refused with an event. Fanned-out copies of one
-message enter once.
+others. Our reading: the buffers are divided equally among the publishers (one for each traffic); a message with which
+its publisher would exceed its part is refused. A message above the size limit is refused with an event. Fanned-out
+copies of one message enter once.
 """
 
 from __future__ import annotations
@@ -38,21 +38,23 @@ def admit_ingress(
     refusals: Any,
     turned: Any,
 ) -> tuple[int, int, int]:
-    """Keep the rows that the broker accepts, at the time when it has received them whole.
+    """Keep the rows that the broker accepts, and set their time to the instant at which they are received completely.
 
     Arrays and numbers:
         rows: ARRIVAL in time order; the first `count` are compacted in place.
-        numerator, denominator: nanoseconds a byte, or a numerator of 0 for no limit.
-        share: bytes of ingress buffers a publisher, or 0 for no limit.
+        numerator, denominator: nanoseconds per byte, or a numerator of 0 for no limit.
+        share: bytes of ingress buffers for each publisher, or 0 for no limit.
         held: int64[publishers] bytes in the buffers. ring: BUFFERED, the messages in the buffers. cursor: int64[4]:
-            first and next place in the ring (both ever growing), when the input is free, whether the message of the
+            first and next place in the ring (both ever growing), the instant at which the input is free, whether the
+            message of the
             current fan-out was refused (1: by the share, 2: too big).
         refusals: REFUSAL, filled.
         turned: ARRIVAL, filled with the refused rows, every copy of a fanned-out message, with the reason as `tag`'s
             traffic: 1 the share, 2 too big.
 
     Returns:
-        Rows kept, refusals, rows turned away. The ring's length must exceed `count` plus the messages in it.
+        The numbers of rows kept, of refusals, and of rows refused. The ring's length must exceed `count` plus the
+        messages in it.
     """
     kept = 0
     refused = 0

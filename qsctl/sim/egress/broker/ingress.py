@@ -1,7 +1,7 @@
-"""The broker's ingress, applied to the arrivals; it has no effect unless the scenario limits it.
+"""The broker's ingress, applied to arrivals; it has no effect unless the scenario limits it.
 
-A refused message is counted and logged for every client's queue that would have received it, so that the counters
-balance.
+A refused message is counted and logged for every client's queue that would have received it, so that for each queue
+the arrivals equal the sum of the outcomes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Row = tuple[Nanoseconds, int, int, int, Event]
 
 
 class Ingress:
-    """Arrivals as they reach the egress queues."""
+    """The arrivals that pass the broker's ingress, window by window, at the times when they reach the egress queues."""
 
     def __init__(self, scenario: Scenario, streams: ArrivalStreams) -> None:
         broker = scenario.broker
@@ -51,24 +51,25 @@ class Ingress:
 
     @property
     def now_ns(self) -> Nanoseconds:
-        """Arrivals were given up to here."""
+        """The end of the last window returned."""
         return self._streams.now_ns
 
     def window(
         self, until_ns: Nanoseconds, left: npt.NDArray[Any], losses: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
-        """Return the next rows, then events and rows of refusals.
+        """Return the admitted rows of the window that ends at `until_ns`, its events, and the log rows of its refusals.
 
-        `left` are rows of the window before, delayed past its end: they come first.
-
-        `losses` are the LOSS records of all queues: refused copies are counted there from the end of the warm-up on.
+        Args:
+            until_ns: the end of the window, exclusive.
+            left: admitted rows of the previous window that were delayed past its end; they are returned first.
+            losses: the LOSS records of all queues; refused copies are counted in them from the end of the warm-up on.
         """
         return self._admit(self._streams.window(until_ns), left, losses)
 
     def _admit(
         self, arrivals: npt.NDArray[Any], left: npt.NDArray[Any], losses: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
-        """Return what `window` does, of arrivals that have been drawn."""
+        """Apply subscriptions and ingress limits to drawn arrivals; returns what `window` returns."""
         rows = self.subscriptions.matching(arrivals)
         large = self._large_messages(rows) if self._looks_for_large else []
         if not self._filters:
@@ -94,7 +95,7 @@ class Ingress:
         return as_records(np.concatenate([left, rows[:kept]])), events, refused_rows
 
     def _large_messages(self, rows: npt.NDArray[Any]) -> list[Row]:
-        """Return the first large message of each client, which raises its one-shot event."""
+        """Return the event of each client's first large message, at most one a client and run."""
         large = np.flatnonzero(rows["bytes"] > self._large)
         clients, first = np.unique(rows["client"][large], return_index=True)
         found: list[Row] = []
@@ -106,7 +107,7 @@ class Ingress:
         return found
 
     def _lost(self, turned: npt.NDArray[Any], losses: npt.NDArray[Any]) -> Rows:
-        """Count refused copies, and return the rows of what became of each."""
+        """Count refused copies in `losses`, and return their log rows."""
         self.turned_away += len(turned)
         queue = turned["tag"] & 7
         too_big = turned["tag"] >> ARRIVAL_TRAFFIC_SHIFT == TOO_BIG_REASON
@@ -121,7 +122,7 @@ class Ingress:
 
 
 def log_rows(arrivals: npt.NDArray[Any], outcome: Any, wait_ns: int) -> Rows:
-    """Message rows of arrivals that never reached a queue."""
+    """Return the log rows of arrivals that never reached a queue."""
     rows = np.zeros(len(arrivals), LOG_ROW)
     rows["enqueued_ns"] = arrivals["time"]
     rows["enter_ns"] = rows["wait_ns"] = wait_ns

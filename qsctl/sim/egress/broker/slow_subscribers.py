@@ -1,10 +1,10 @@
-"""The slowness of each subscriber: blocked seconds of the last minute, with penalties for trouble on the connection.
+"""The slowness of each subscriber: its blocked seconds of the last minute, with penalties for connection problems.
 
 [SOL-QUEUES], "Data Buffer Management": the seconds of the last minute in which a client had data to send and could not,
 plus a penalty for retransmissions and missed keepalives, as a percentage. Our reading: a second counts when the client
 was blocked for at least half of it; each retransmission and missed keepalive adds the configured percentage for a
-minute; never above 100. Retransmissions are of segments. An idle connection is probed each second after three (the
-profile's defaults); a probe is missed with the link's loss probability.
+minute; the sum is at most 100. Retransmissions are counted in segments. An idle connection is probed each second after
+three (the profile's defaults); a probe is missed with the link's loss probability.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SlowSubscribers:
         self.missed_keepalives = 0
 
     def tick(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Bring every client up to date when a second ended at `now_ns`; return the clients whose state changed."""
+        """Update all clients at `now_ns`, the end of a second; return the clients that became slow or no longer are."""
         blocked = clients["blocked"] != 0
         more["blocked_ns"][blocked] += now_ns - more["blocked_since"][blocked]
         more["blocked_since"][blocked] = now_ns
@@ -60,13 +60,13 @@ class SlowSubscribers:
         return np.flatnonzero(self.slow != before)
 
     def blocked_ns(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return how long each client was blocked since the end of the warm-up."""
+        """Return the nanoseconds for which each client was blocked since the end of the warm-up."""
         found: npt.NDArray[Any] = self._blocked_ns + more["blocked_ns"]
         found[clients["blocked"] != 0] += now_ns - more["blocked_since"][clients["blocked"] != 0]
         return found
 
     def warm_up(self, now_ns: Nanoseconds, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> None:
-        """Restart the time that each client was blocked; its slowness goes on."""
+        """Reset the count of blocked nanoseconds at the end of the warm-up; the slowness of the last minute is kept."""
         self._blocked_ns -= self.blocked_ns(now_ns, clients, more)
 
     def _probe(self, place: int, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> None:

@@ -1,9 +1,9 @@
-"""The limit of a client's subscriptions: what is raised of it, and which messages it keeps away.
+"""The limit of a client's subscriptions: its events, and the messages that no longer reach the client.
 
-Our reading, for [SOL-QUEUES] lists the limit (Max # Subscriptions) and its event threshold, and no more: a client
-subscribes to the topics of the direct traffic to it, in the order of the scenario; those beyond the limit are refused
-(Too Many Subscriptions, once a client), so that their messages match no client and are not published to it. Messages of
-endpoints and of C-1 need no subscription of the client.
+Our reading, as [SOL-QUEUES] states only the limit (Max # Subscriptions) and its event threshold: a client subscribes to
+the topics of the direct traffic to it, in the order of the scenario; those beyond the limit are refused (Too Many
+Subscriptions, one event a client), so that their messages match no subscription and are not published to it. Messages
+of endpoints and of C-1 need no subscription of the client.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Subscriptions:
         return as_records(rows[place % 2 == 0])
 
     def events(self) -> Iterator[tuple[int, int, Event]]:
-        """Yield what is raised when the clients connect: client, value, event."""
+        """Yield client, value and kind of the events that are raised when the clients connect."""
         ranges = client_ranges(self._scenario)
         for group in self._scenario.groups:
             limit, wanted = self._limits[group.name], self._wanted[group.name]
@@ -73,9 +73,9 @@ class Subscriptions:
 
 
 def subscription_count(scenario: Scenario, group: ClientGroup) -> int:
-    """Return the subscriptions that each client of a group has.
+    """Return the number of subscriptions that each client of a group has.
 
-    Of traces, whose topics are in their files, one each.
+    A trace counts as one, since its topics are only in its file.
     """
     wanted = sum(each.topics for each in scenario.traffic if each.to == group.name and each.queue in _SUBSCRIBED)
     limit = next((each.max_subscriptions for each in scenario.profiles if each.name == group.profile), -1)

@@ -1,12 +1,12 @@
-"""The end of a flow: what a client's readers begin, and how library and application acknowledge guaranteed messages.
+"""The receiving end of a flow: readers, and the acknowledgment of guaranteed messages by library and application.
 
-The vendor's public pages on flow control keep two things apart. The *window* is transport: messages on their way or
-in the queue of the client's library, which refills it as the application reads, when what was read is 60 % of the
-window or a timer is over. The *limit of delivered unacknowledged messages* counts until the application acknowledges.
-A flow delivers while both allow it. G-1 holds by the window. Our readings: the flows of a client are alike and
-acknowledged together, so that their windows and limits add up; the application's acknowledgment of a message does not
-come before the library's, and neither do its negative ones: that it failed, or that it rejects the message.
-`acknowledge_ns` of the event log is the library's, for it is when G-1 lets go of a message.
+The vendor's public pages on flow control distinguish two limits. The *window* belongs to the transport: it counts
+messages that are sent or in the queue of the client's library; the library acknowledges, and opens it, as the
+application reads, when 60 % of the window has been read or a timer expires. The *limit of delivered unacknowledged
+messages* counts until the application acknowledges. A flow delivers while both allow it. G-1 holds messages by the
+window. Our readings: the flows of a client are alike and acknowledged together, so that their windows and limits add
+up; the application's acknowledgment of a message, and its negative ones (failed, rejected), never precede the
+library's. `acknowledge_ns` of the event log is the library's acknowledgment, at which G-1 releases the message.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REJECTS: Final = 2
 
 @inlined_part
 def answer(state: Any, c: int) -> int:
-    """Draw what the application answers to the message that it has done: ACCEPTS, FAILS or REJECTS."""
+    """Draw the application's answer to the message that it has processed: ACCEPTS, FAILS or REJECTS."""
     broker = row(state, 0, STATE)
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     if flow.refuses == 0:
@@ -64,7 +64,7 @@ def answer(state: Any, c: int) -> int:
 
 @inlined_part
 def give_back_later(state: Any, c: int, number: int, node: int, rejected: bool) -> None:
-    """List a message that the application did not accept with those that go back to the durable queue."""
+    """Append a message that the application did not accept to the list of those that return to the durable queue."""
     broker = row(state, 0, STATE)
     row(broker.spools, node, SPOOLED).rejected = 1 if rejected else 0
     failed = row(broker.nodes, node, NODE)
@@ -81,9 +81,9 @@ def give_back_later(state: Any, c: int, number: int, node: int, rejected: bool) 
 
 @part
 def retire(state: Any, c: int, node: int) -> None:
-    """Remove a guaranteed message from its endpoint: the application has acknowledged it, and the library before.
+    """Remove a guaranteed message that library and application have acknowledged from its endpoint.
 
-    The application may have failed on one of a durable queue instead, or rejected it, so that it goes back.
+    A message of a durable queue returns to the queue instead where the application failed on it or rejected it.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -108,7 +108,7 @@ def retire(state: Any, c: int, node: int) -> None:
 
 @inlined_part
 def refill(state: Any, c: int, node: int, t: int) -> None:
-    """Open the window by a message that the client's library acknowledged at `t`: G-1 lets go of it."""
+    """Record the library's acknowledgment of a message at `t`: it leaves G-1 and frees a place of the flow's window."""
     broker = row(state, 0, STATE)
     row(broker.later, node, LATER).reached = t
     if row(broker.clients, c, CLIENT).traits & HOLD:
@@ -121,7 +121,7 @@ def refill(state: Any, c: int, node: int, t: int) -> None:
 
 @part
 def library_acknowledges(state: Any, c: int, t: int) -> None:
-    """Have the client's library acknowledge all that was read: the window opens by it."""
+    """Have the client's library acknowledge all messages read since its last acknowledgment, which opens the window."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     node = wide(endpoint.batch_head)
@@ -136,7 +136,7 @@ def library_acknowledges(state: Any, c: int, t: int) -> None:
 
 @part
 def application_acknowledges(state: Any, c: int, t: int) -> None:
-    """Retire what the application has acknowledged up to `t`, of all that its library has acknowledged."""
+    """Retire the messages that both the library and, up to `t`, the application have acknowledged."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     while endpoint.reading_head != NONE and endpoint.reading_head != endpoint.batch_head:
@@ -150,10 +150,11 @@ def application_acknowledges(state: Any, c: int, t: int) -> None:
 
 @part
 def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
-    """Note that a reader began a guaranteed message, as the broker may learn of it at `t`.
+    """Record at `t`, when the broker can learn of it, that a reader has begun a guaranteed message.
 
-    The library acknowledges it with those read before, the application when it has done it and waited for its delay.
-    Acknowledgments of the application never overtake one another.
+    The library acknowledges it together with those read before; the application acknowledges it after its service time
+    and
+    its delay. Acknowledgments of the application never overtake one another.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -185,7 +186,7 @@ def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
 
 @inlined_part
 def next_acknowledgment(state: Any, c: int) -> int:
-    """Return when TCP acknowledges the oldest message sent; FOREVER when there is none."""
+    """Return the time at which TCP acknowledges the oldest sent message; FOREVER when there is none."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.head == NONE or client.head == client.unsent:
@@ -195,7 +196,7 @@ def next_acknowledgment(state: Any, c: int) -> int:
 
 @inlined_part
 def next_of_application(state: Any, c: int) -> int:
-    """Return when the application acknowledges the oldest message that the library has acknowledged; else FOREVER."""
+    """Return when the application acknowledges the oldest message that the library acknowledged; FOREVER for none."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     head = wide(endpoint.reading_head)
@@ -206,9 +207,9 @@ def next_of_application(state: Any, c: int) -> int:
 
 @part
 def next_of_client(state: Any, c: int, acknowledgment: int) -> int:
-    """Return when the next event of a client is due: of its connection, its readers, its library, its application.
+    """Return the time of a client's next event: of its connection, its readers, its library or its application.
 
-    That of its connection is given.
+    `acknowledgment` is the time of the connection's next event.
     """
     broker = row(state, 0, STATE)
     traits = row(broker.clients, c, CLIENT).traits
@@ -224,7 +225,7 @@ def next_of_client(state: Any, c: int, acknowledgment: int) -> int:
 
 @part
 def take_own(state: Any, c: int, t: int) -> None:
-    """Process what is due at `t` of a client's end, and not of TCP: first its readers, its library, its application."""
+    """Process one event of a client at `t` other than TCP's: of its readers, else its library, else its application."""
     broker = row(state, 0, STATE)
     if row(broker.clients, c, CLIENT).traits & READS and next_report(state, c) == t:
         reader_begins(state, c)
@@ -236,7 +237,7 @@ def take_own(state: Any, c: int, t: int) -> None:
 
 @part
 def forget_reading(state: Any, c: int) -> None:
-    """Begin a new connection with idle readers and an empty buffer; the caller has dealt with what was unread."""
+    """Reset readers and receive buffer for a new connection; the caller has moved the unread messages before."""
     broker = row(state, 0, STATE)
     receiver = row(broker.receivers, c, RECEIVER)
     receiver.occupied = 0
@@ -257,7 +258,7 @@ def forget_reading(state: Any, c: int) -> None:
 
 @part
 def reader_begins(state: Any, c: int) -> None:
-    """Learn that a reader has begun the oldest unread message: the window opens by its bytes."""
+    """Process the report that a reader has begun the oldest unread message: the window opens by its bytes."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     receiver = row(broker.receivers, c, RECEIVER)

@@ -1,14 +1,14 @@
-"""One client's connection: from its queues to the TCP transmit queue, from there to the port, acknowledgments back.
+"""One client's connection: from its queues to the TCP transmit queue, from there to the port, and acknowledgments back.
 
 [SOL-QUEUES]: a message passes from a priority queue to the TCP transmit queue and, when TCP may send, to the port; its
 data stays on the TCP queue until acknowledged. [P7500]: it enters the TCP queue whole while that is below its maximum,
-and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in flight;
-whole messages move (that TCP may split them is left out). A client whose link loses segments has them: see
+and may exceed it. Our reading: bytes in flight stay within the window, but one message may always be in flight; whole
+messages move (TCP may split them; this is not modelled). For a client whose link loses segments, see
 `transmission.tcp`.
 
 Where a function has the argument `rare`, None means a client that is plain (no endpoint, eliding, loss, pauses,
 absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
-then leaves out the branches that such a client never takes: it makes a separate function from the same text.
+then omits the branches that such a client never takes: it compiles a separate function from the same text.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ HELD_ONLY: Final = HOLD | TRACKED
 
 @inlined_part
 def goes_through(clients: Any, c: int, size: int) -> bool:
-    """Return whether nothing is queued and the window is open: the message is not held up anywhere before the port."""
+    """Return whether a message can be sent at once: no message is queued, and the window is open."""
     client = row(clients, c, CLIENT)
     return bool(
         client.mask == 0
@@ -111,10 +111,11 @@ def pass_through(
     size: int,
     node: int,
 ) -> tuple[int, int, int]:
-    """Enqueue a direct message, dequeue it and send it, all at `t`, as the first of the free nodes.
+    """Enqueue a direct message, dequeue it and send it, all at `t`; `node` is the first free node.
 
     Returns:
-        When its last byte leaves the port, when it is acknowledged, 1 when it carries a discard indication.
+        The time at which its last byte leaves the port; the time at which it is acknowledged; 1 when it has a discard
+        indication, else 0.
     """
     broker = row(state, 0, STATE)
     client = row(clients, c, CLIENT)
@@ -150,9 +151,9 @@ def pass_through(
 
 @part
 def count_acknowledged(state: Any, c: int, born: int, moved: int, time: int, rare: Any) -> None:
-    """Count a direct message by when the connection acknowledges it, where that is the message's acknowledgment.
+    """Count a direct message with the time of TCP's acknowledgment, in models where that acknowledges the message.
 
-    One whose connection ends before is not acknowledged.
+    A message whose connection ends before is counted as unacknowledged.
     """
     broker = row(state, 0, STATE)
     if moved < broker.counted_from:
@@ -165,12 +166,13 @@ def count_acknowledged(state: Any, c: int, born: int, moved: int, time: int, rar
 
 @part
 def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
-    """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send.
+    """Move and send all messages that may be sent at `t`; return True when the client is blocked: data remain unsent.
 
-    `lossy` is None but for a client whose link loses segments.
+    `lossy` is None except for a client whose link loses segments.
 
-    A guaranteed message behind an endpoint counts as delivered, and is logged, once it is acknowledged: until then it
-    may come back.
+    A guaranteed message of an endpoint is counted and logged as delivered once it is acknowledged, since it may return
+    to
+    the endpoint before.
     """
     broker = row(state, 0, STATE)
     clients, queues, nodes = broker.clients, broker.queues, broker.nodes
@@ -273,9 +275,9 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
 
 @inlined_part
 def passes_at_once(state: Any, c: int, size: int) -> bool:
-    """Return whether a direct message is not held up before the port, of a client that loses segments or reads.
+    """Return whether a direct message of a client with loss or readers can be sent at once.
 
-    True also where acknowledgments that are back are not processed yet: they would only make more room.
+    True also where returned acknowledgments are still unprocessed: they could only make more room.
     """
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     if client.mask != 0 or client.unsent != NONE or client.tcp_bytes >= client.tcp_limit:
@@ -287,7 +289,7 @@ def passes_at_once(state: Any, c: int, size: int) -> bool:
 
 @inlined_part
 def pass_at_once(state: Any, c: int, q: int, t: int, size: int, topic: int) -> None:
-    """Enqueue a direct message, dequeue it and send it, all at `t`: what `enqueue` and `pump` come to for it."""
+    """Enqueue, dequeue and send a direct message, all at `t`; a shortcut with the effect of `enqueue` and `pump`."""
     broker = row(state, 0, STATE)
     clients, nodes = broker.clients, broker.nodes
     client = row(clients, c, CLIENT)
@@ -319,7 +321,7 @@ def pass_at_once(state: Any, c: int, q: int, t: int, size: int, topic: int) -> N
 
 @inlined_part
 def move(state: Any, c: int, t: int) -> bool:
-    """Move and send what may go at `t`, of a client that has a trait."""
+    """Move and send all messages of a client with a trait that may be sent at `t`; return whether it is blocked."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     traits = wide(client.traits)
@@ -336,10 +338,10 @@ def move(state: Any, c: int, t: int) -> bool:
 
 @inlined_part
 def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, lossy: Any) -> None:
-    """Remove the oldest sent message from the TCP transmit queue: its acknowledgment is here.
+    """Remove the oldest sent message, which is acknowledged, from the TCP transmit queue.
 
-    The congestion window grows by the bytes acknowledged (slow start) up to its maximum; that of a connection which
-    loses segments has grown by those.
+    The congestion window grows by the bytes acknowledged (slow start) up to its maximum; for a connection that loses
+    segments `transmission.tcp` has enlarged it already.
     """
     broker = row(state, 0, STATE)
     client = row(clients, c, CLIENT)
@@ -392,7 +394,7 @@ def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any, 
 
 @inlined_part
 def remove_acknowledged(state: Any, c: int) -> None:
-    """Remove the messages from the transmit queue whose last byte is among those that a lossy client acknowledged."""
+    """Remove the messages from the transmit queue whose last byte a client with a lossy link has acknowledged."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -406,9 +408,9 @@ def remove_acknowledged(state: Any, c: int) -> None:
 
 @part
 def acknowledge_segments(state: Any, c: int) -> None:
-    """Process the next event of a client whose link loses segments, of one instant TCP's first.
+    """Process the next event of a client whose link loses segments; of several at one instant, TCP's first.
 
-    The messages whose last byte it acknowledges are done.
+    Messages whose last byte it acknowledges leave the transmit queue.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -422,7 +424,7 @@ def acknowledge_segments(state: Any, c: int) -> None:
 
 @part
 def acknowledge(state: Any, c: int) -> None:
-    """Process the next event of a client that has a trait: of one instant, TCP's acknowledgments first."""
+    """Process the next event of a client with a trait; of several at one instant, TCP's acknowledgments first."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.traits & LOSSY:
@@ -441,10 +443,10 @@ def acknowledge(state: Any, c: int) -> None:
 
 @inlined_part
 def take_acknowledgments(state: Any, c: int, until: int) -> None:
-    """Process all acknowledgments that are back up to `until`, of a client that expects no loss.
+    """Process all acknowledgments up to `until` of a client that expects no loss.
 
-    Each of them acknowledges new segments. Nothing asks for what is between them, and for the timer only once there are
-    no more of them: it began with the last, or with what was sent then, after all before that was acknowledged.
+    Each of them acknowledges new segments. The states between them are not observed, and the retransmission timer is
+    restarted once after the last one: by then it began with that acknowledgment, or with a segment sent after it.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -489,9 +491,9 @@ def take_acknowledgments(state: Any, c: int, until: int) -> None:
 
 @part
 def catch_up(state: Any, c: int, until: int) -> None:
-    """Process what is due up to `until` (included) of a client that nothing has asked for, and that sends nothing.
+    """Process the events up to `until` (included) of a client that is not in the heap and sends nothing.
 
-    Without guaranteed messages what TCP acknowledges and what readers begin can be processed one after the other.
+    Without guaranteed messages, TCP's acknowledgments can be processed first and the readers' events afterwards.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -518,7 +520,7 @@ def catch_up(state: Any, c: int, until: int) -> None:
 
 @kernel
 def drain(state: Any, c: int, until: int) -> None:
-    """Apply the acknowledgments up to `until` (included) that nothing has asked for yet."""
+    """Process the pending acknowledgments up to `until` (included) of a client that is not in the heap."""
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     if client.queued == 0 and client.next_ack <= until:
         catch_up(state, c, until)
@@ -526,9 +528,11 @@ def drain(state: Any, c: int, until: int) -> None:
 
 @inlined_part
 def waits_for_acknowledgment(state: Any, c: int) -> bool:
-    """Return whether a client that is not blocked must be given its next acknowledgment when it comes.
+    """Return whether a client that is not blocked still has to be in the heap for its next acknowledgment.
 
-    A client that no trait makes eager needs it only while a guaranteed message waits for room in G-1.
+    A client without a trait that needs each event at its time (EAGER) is only while a guaranteed message waits for room
+    in
+    G-1, or while its link may lose a segment.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -545,9 +549,9 @@ def waits_for_acknowledgment(state: Any, c: int) -> bool:
 
 @inlined_part
 def mark_blocked(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: bool, on_top: bool, rare: Any) -> None:
-    """Note when a client becomes blocked or free, and keep it in the heap while it waits for an acknowledgment.
+    """Record whether a client is blocked from `t` on, and keep it in the heap while it waits for an acknowledgment.
 
-    `on_top`: it is the first of the heap, and the acknowledgment that it waited for has come.
+    `on_top`: the client is the first of the heap, and the acknowledgment that it waited for was processed.
     """
     broker = row(state, 0, STATE)
     client = row(clients, c, CLIENT)
@@ -579,6 +583,6 @@ def mark_blocked(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: b
 
 @part
 def note_blocked(state: Any, c: int, t: int, blocked: bool) -> None:
-    """`mark_blocked` of a client that has a trait."""
+    """Record whether a client with a trait is blocked from `t` on; see `mark_blocked`."""
     broker = row(state, 0, STATE)
     mark_blocked(state, broker.clients, broker.heap, c, t, blocked, bool(0), 1)

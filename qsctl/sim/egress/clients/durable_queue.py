@@ -1,30 +1,31 @@
 """A durable queue whose messages several clients share, each by a flow of its own.
 
 [SOL-ENDPOINTS], access types: a non-exclusive queue serves its flows in turn, each as far as its window, its limit of
-unacknowledged deliveries and its client's G-1 have room, so that a slow client with a large window holds as many
-messages as that; an exclusive one sends to the flow that bound first, and to the next one once that flow's client has
-disconnected; a partitioned one keeps the messages of a key in one partition, which one flow is served from. Messages
-of a higher priority go first where the queue respects it. Our readings: the turn goes on from the flow that was served
-last; a client that comes back binds behind those that are there; a paused client keeps its flow, and an active flow
-that is full does not hand over to a standby; what a client that disconnects has not acknowledged goes back to the front
-of the queue, and to other flows at once.
+unacknowledged deliveries and its client's G-1 have room, so that a slow client with a large window holds that number of
+messages; an exclusive one sends to the flow that bound first, and to the next one once that flow's client has
+disconnected; a partitioned one keeps the messages of a key in one partition, which is served to one flow. Messages of a
+higher priority are sent first where the queue respects it. Our readings: the turn continues from the flow that was
+served last; a client that reconnects binds behind those that are bound; a paused client keeps its flow, and an active
+flow that is full does not hand over to a standby; the messages that a disconnecting client has not acknowledged return
+to the front of the queue and are sent to other flows at once.
 
-"Partition Rebalancing", "Partition Handoff": partitions are dealt out to the flows, and again after the rebalance delay
-when one came or went, so that all have as many, give or take one; a flow without a partition takes over at once from
-one that went. A partition whose flow changes is handed over: nothing is sent of it until all that is out of it has
-been acknowledged, or for the longest time of a hand-off. Our readings: a message's key is its topic; as few partitions
-as possible change their flow, and they go to the flow with the fewest, the first that bound of equals; each is handed
-over by itself; what the old flow has not acknowledged after that time it keeps, and may acknowledge.
+"Partition Rebalancing", "Partition Handoff": partitions are distributed to the flows, and again after the rebalance
+delay when a flow binds or unbinds, so that the numbers of partitions differ by at most one; a flow without a partition
+takes over at once from one that unbinds. A partition whose flow changes is handed over: no message of it is sent until
+all sent ones are acknowledged, or the maximum hand-off time is over. Our readings: a message's key is its topic; as few
+partitions as possible change their flow, to the flow with the fewest, among equals the first that bound; each is handed
+over separately; messages that the old flow has not acknowledged after that time remain with it, and it may acknowledge
+them.
 
-A message leaves without being delivered when its time to live is over while it waits (the least of the publisher's and
-the queue's, from its arrival at the queue), when it comes back after as many redeliveries as the queue allows, from a
-client that disconnected or whose application failed on it, or when an application rejects it, however few its
-deliveries were ("Configuring Dead Message Queues"; `MessageOutcome` of the API reference). It is moved to the dead
-message queue if its publisher made it eligible and there is room, else deleted; there its publisher's time to live no
-longer counts, and its deliveries count anew.
+A message leaves without being delivered in three cases: its time to live expires while it waits (the lesser of the
+publisher's and the queue's, from its arrival at the queue); it returns, after the maximum number of redeliveries, from
+a client that disconnected or whose application failed on it; or an application rejects it, at any number of deliveries
+("Configuring Dead Message Queues"; `MessageOutcome` of the API reference). It is moved to the dead message queue if its
+publisher made it eligible and that queue has room, else deleted; in the dead message queue its publisher's time to live
+no longer counts, and its deliveries count from zero.
 
-A message counts in one row of the counters, its arrival and how often it was sent again too: in that of the client that
-has it or had it last, else in that of the queue.
+A message, its arrival and its redeliveries are counted in one row of the counters: that of the client that has it or
+had it last, else that of the queue.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ NODE_BITS: Final = 31
 
 @inlined_part
 def partition_of(key: int, partitions: int) -> int:
-    """Return the partition of a key: a hash of it modulo their number."""
+    """Return the partition of a key: its hash modulo the number of partitions."""
     return wide(uniform_bits(np.uint64(0), key) % np.uint64(partitions))
 
 
 @part
 def line_of(state: Any, d: int, node: int) -> int:
-    """Return the row of BACKLOG that a message waits in: its partition's or its priority's, or the only one."""
+    """Return the row of BACKLOG in which a message waits: that of its partition or its priority, or the only one."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     if durable.access == PARTITIONED:
@@ -95,7 +96,7 @@ def line_of(state: Any, d: int, node: int) -> int:
 
 @part
 def wait_at_queue(state: Any, d: int, node: int) -> None:
-    """Keep a message at the queue, behind those of its line that wait already."""
+    """Append a message to the end of its line at the queue."""
     broker = row(state, 0, STATE)
     spooled = row(broker.spools, node, SPOOLED)
     backlog = row(broker.backlogs, spooled.line, BACKLOG)
@@ -113,7 +114,7 @@ def wait_at_queue(state: Any, d: int, node: int) -> None:
 
 @part
 def wait_in_front(state: Any, d: int, node: int) -> None:
-    """Keep a message at the queue, before those of its line that wait already."""
+    """Insert a message at the front of its line at the queue."""
     broker = row(state, 0, STATE)
     spooled = row(broker.spools, node, SPOOLED)
     backlog = row(broker.backlogs, spooled.line, BACKLOG)
@@ -130,7 +131,7 @@ def wait_in_front(state: Any, d: int, node: int) -> None:
 
 @part
 def leave_line(state: Any, d: int, node: int) -> None:
-    """Remove a message from its line, wherever it is there."""
+    """Remove a message from its line, at any position."""
     broker = row(state, 0, STATE)
     spooled = row(broker.spools, node, SPOOLED)
     backlog = row(broker.backlogs, spooled.line, BACKLOG)
@@ -149,7 +150,7 @@ def leave_line(state: Any, d: int, node: int) -> None:
 
 @part
 def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> None:
-    """Keep a message that came to the queue at `t`; a time to live of 0 is none."""
+    """Accept a message that arrived at the queue at `t`; a time to live of 0 means unlimited."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     spooled = row(broker.spools, node, SPOOLED)
@@ -175,7 +176,7 @@ def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> Non
 
 @inlined_part
 def has_room(state: Any, c: int, size: int) -> bool:
-    """Return whether a client is there, and its flow and its G-1 have room for a message."""
+    """Return whether a client is connected, and its flow and its G-1 have room for a message."""
     broker = row(state, 0, STATE)
     if row(broker.clients, c, CLIENT).traits & ABSENT:
         return False
@@ -190,7 +191,7 @@ def has_room(state: Any, c: int, size: int) -> bool:
 
 @part
 def flow_of_rank(state: Any, d: int, rank: int) -> int:
-    """Return the client of the flow before which `rank` others bound, of those that are there; NONE without one."""
+    """Return the client of the bound flow with number `rank` (from 0) in order of binding; NONE if none is bound."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     for place in range(durable.flow, durable.flow + durable.flows):
@@ -207,7 +208,7 @@ def flow_of_rank(state: Any, d: int, rank: int) -> int:
 
 @part
 def next_flow(state: Any, d: int, size: int) -> int:
-    """Return the client that the queue's next message goes to; NONE while no flow has room."""
+    """Return the client that the queue's next message is sent to; NONE while no flow has room."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     if durable.access == EXCLUSIVE:
@@ -226,7 +227,7 @@ def next_flow(state: Any, d: int, size: int) -> int:
 
 @part
 def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
-    """Append a message of the queue to a client's G-1, and send the messages that may leave."""
+    """Append a message of the queue to a client's G-1, and send the client's messages that may leave."""
     broker = row(state, 0, STATE)
     leave_line(state, d, node)
     flow = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -249,7 +250,7 @@ def hand_over(state: Any, d: int, c: int, node: int, t: int) -> None:
 
 @part
 def dispense(state: Any, d: int, t: int) -> None:
-    """Send what waits at the queue to the flows that have room for it."""
+    """Send waiting messages of the queue to the flows that have room for them."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     if durable.access == PARTITIONED:
@@ -269,7 +270,7 @@ def dispense(state: Any, d: int, t: int) -> None:
 
 @part
 def dispense_partitions(state: Any, d: int, t: int) -> None:
-    """Send the oldest message of each partition in turn, as far as the partitions' flows have room."""
+    """Send the oldest messages of the partitions in turn, while the partitions' flows have room."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     if durable.handing > 0:
@@ -290,7 +291,7 @@ def dispense_partitions(state: Any, d: int, t: int) -> None:
 
 @part
 def finish_handoffs(state: Any, d: int, t: int) -> None:
-    """Give partitions to their upcoming flows: those of which nothing is out, or that have waited long enough."""
+    """Assign partitions to their next flows once their sent messages are acknowledged or the hand-off time is over."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     durable.handing = 0
@@ -309,7 +310,7 @@ def finish_handoffs(state: Any, d: int, t: int) -> None:
 
 @part
 def place_of_flow(state: Any, d: int, c: int) -> int:
-    """Return the row of FLOW of a client that has a flow of the queue."""
+    """Return the row of FLOW of a client with a flow of the queue."""
     broker = row(state, 0, STATE)
     place = wide(row(broker.durables, d, DURABLE).flow)
     while row(broker.flows, place, FLOW).client != c:
@@ -319,7 +320,7 @@ def place_of_flow(state: Any, d: int, c: int) -> int:
 
 @part
 def flow_with_fewest(state: Any, d: int) -> int:
-    """Return the row of FLOW, of those that are there, with the fewest partitions; of equals the first that bound."""
+    """Return the row of FLOW of the bound flow with the fewest partitions; among equals the first that bound."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     fewest = wide(NONE)
@@ -337,7 +338,7 @@ def flow_with_fewest(state: Any, d: int) -> int:
 
 @part
 def flows_there(state: Any, d: int) -> int:
-    """Return how many flows of the queue are bound."""
+    """Return the number of flows bound to the queue."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     there = wide(0)
@@ -349,9 +350,9 @@ def flows_there(state: Any, d: int) -> int:
 
 @part
 def deal_partitions(state: Any, d: int, t: int) -> None:
-    """Give all flows that are bound as many partitions, give or take one, and as few as possible another flow.
+    """Distribute the partitions evenly over the bound flows, moving as few as possible; numbers differ by at most one.
 
-    A partition whose flow changes is handed over: it waits for what is out of it. Without a flow all stay as they are.
+    A partition whose flow changes is handed over: it waits for its sent messages. Without a bound flow none moves.
     """
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
@@ -394,7 +395,7 @@ def deal_partitions(state: Any, d: int, t: int) -> None:
 
 @part
 def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
-    """Count and log a message that a durable queue lost, and forget it."""
+    """Count and log a message that a durable queue lost, and free its node."""
     broker = row(state, 0, STATE)
     loss = row(broker.losses, number * 5, LOSS)
     here = row(broker.nodes, node, NODE)
@@ -416,7 +417,7 @@ def lose(state: Any, number: int, node: int, t: int, outcome: int) -> None:
 
 @part
 def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
-    """Remove a message that waits in no line, for what its outcome is: to the dead message queue, or altogether."""
+    """Remove a message that is in no line because of `outcome`: move it to the dead message queue, or delete it."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
@@ -447,7 +448,7 @@ def remove(state: Any, d: int, node: int, t: int, outcome: int) -> None:
 
 @part
 def give_back(state: Any, d: int, first: int, t: int) -> None:
-    """Return a list of deliveries that were not acknowledged to the front of the queue; remove what is over."""
+    """Return a list of unacknowledged deliveries to the front of the queue; remove the expired and exhausted ones."""
     broker = row(state, 0, STATE)
     durable = row(broker.durables, d, DURABLE)
     kept = wide(NONE)
@@ -473,7 +474,7 @@ def give_back(state: Any, d: int, first: int, t: int) -> None:
 
 @part
 def serve_queue(state: Any, d: int, t: int) -> None:
-    """Return what applications did not accept to the queue, and send what its flows have room for."""
+    """Return messages that applications did not accept to the queue, and send those that its flows have room for."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.durables, d, DURABLE).number, ENDPOINT)
     if endpoint.returned_head != NONE:
@@ -486,9 +487,9 @@ def serve_queue(state: Any, d: int, t: int) -> None:
 
 @part
 def expire(state: Any, t: int) -> None:
-    """Remove expired messages of all durable queues, in the order of arrival at equal times.
+    """Remove the expired messages of all durable queues, in the order of arrival at equal times.
 
-    A message behind an expired one may fit now, so its queue sends at once.
+    Each queue concerned then sends at once, since a message behind an expired one may fit now.
     """
     broker = row(state, 0, STATE)
     while broker.expiry_count > 0 and row(broker.expiries, 0, HEAP).time <= t:
@@ -506,7 +507,10 @@ def expire(state: Any, t: int) -> None:
 
 @part
 def wake_queue(state: Any, number: int, t: int) -> None:
-    """Process a durable queue's timer: of its rebalance delay, of hand-offs and, for the first one, all expiries."""
+    """Process a durable queue's timer: its rebalance delay and its hand-offs.
+
+    The timer of the first durable queue also removes the expired messages of all queues.
+    """
     broker = row(state, 0, STATE)
     more = row(broker.more, number, MORE)
     d = wide(more.durable)
@@ -529,9 +533,9 @@ def wake_queue(state: Any, number: int, t: int) -> None:
 
 @part
 def rebalance(state: Any, d: int, t: int, went: bool) -> None:
-    """Have the partitions dealt out again after the rebalance delay: a flow came or `went`.
+    """Schedule a distribution of the partitions after the rebalance delay: a flow has bound, or has unbound (`went`).
 
-    At once if there is no delay, or if one went and another had no partition, which takes over.
+    It is done at once without a delay, or where a flow unbound and another one without a partition takes over.
     """
     durable = row(row(state, 0, STATE).durables, d, DURABLE)
     if durable.access != PARTITIONED:
@@ -545,7 +549,7 @@ def rebalance(state: Any, d: int, t: int, went: bool) -> None:
 
 @part
 def unbind(state: Any, c: int, first: int, t: int) -> None:
-    """Return what a client that disconnected did not acknowledge, a list of messages, to its queue; others get it."""
+    """Return a disconnected client's list of unacknowledged messages to its queue, which sends them to other flows."""
     broker = row(state, 0, STATE)
     d = wide(row(broker.more, c, MORE).durable)
     number = wide(row(broker.durables, d, DURABLE).number)
@@ -561,7 +565,7 @@ def unbind(state: Any, c: int, first: int, t: int) -> None:
 
 @part
 def bind(state: Any, c: int, t: int) -> None:
-    """Bind the flow of a client that is back, behind all that are bound."""
+    """Bind the flow of a client that reconnected, behind all that are bound."""
     broker = row(state, 0, STATE)
     d = wide(row(broker.more, c, MORE).durable)
     durable = row(broker.durables, d, DURABLE)

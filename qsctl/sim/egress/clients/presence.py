@@ -1,9 +1,10 @@
-"""A client that goes and comes back, and what is held when the run ends.
+"""The disconnection and reconnection of a client, and the messages still held when the run ends.
 
-Our reading, for the sources are silent: when a client disconnects, direct messages in its queues are discarded ("client
-not connected") and what arrives until it is back as well; a message already in the TCP transmit queue counts as
-delivered, as the broker's own table counts it. Guaranteed messages that the consumer has not acknowledged go back to
-the front of their endpoint. A new connection starts with the initial window, idle readers and without topics to elide.
+Our reading, as the sources do not state it: when a client disconnects, direct messages in its queues are discarded
+("client not connected"), as are those that arrive until it reconnects; a message already in the TCP transmit queue
+counts as delivered, as the broker's own table counts it. Guaranteed messages that the consumer has not acknowledged
+return to the front of their endpoint. A new connection starts with the initial window, idle readers and no topics
+remembered for eliding.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ from qsctl.sim.kernel.rows import entered_after, log_delivered, log_sent, releas
 
 @kernel
 def disconnect(state: Any, c: int, t: int) -> int:
-    """Take a client off: the number of direct messages dropped from its queues.
+    """Disconnect a client; return the number of direct messages discarded from its queues.
 
-    What it acknowledged and read before counts, though nothing asked for it: the next draws follow those.
+    Acknowledgments and reads before `t` are processed first, since the next random draws follow them.
     """
     drain(state, c, t)
     broker = row(state, 0, STATE)
@@ -169,7 +170,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
 
 @kernel
 def connect(state: Any, c: int, t: int) -> None:
-    """Connect a client again: its endpoint sends."""
+    """Connect a client again; its endpoint sends the messages that it may."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     client.traits &= ~ABSENT
@@ -182,9 +183,9 @@ def connect(state: Any, c: int, t: int) -> None:
 
 @kernel
 def count_rest(state: Any, first: int, count: int) -> int:
-    """Count, at the end of the run, what of each client's G-1 was sent and what waits at its endpoint.
+    """Count the messages of each client from `first` on that are in G-1 or at its endpoint when the run ends.
 
-    Returns the client to go on with once there is room for another one's histogram; `count` when all are done.
+    Returns the client to continue with after the arrays have grown; `count` when all are done.
     """
     broker = row(state, 0, STATE)
     for c in range(first, count):
@@ -214,11 +215,13 @@ def count_rest(state: Any, first: int, count: int) -> int:
 
 @part
 def count_held(state: Any, c: int) -> None:
-    """Count, of a client whose messages are acknowledged, what its queue and its endpoint hold when the run ends.
+    """Count the unfinished messages in the queues and the endpoint of a client whose messages are acknowledged.
 
-    What G-1 let go of and counts by its sending is none of it, see `count_sent`. What a durable queue has lost, for it
-    expired or was sent as often as allowed, has no time to done, as a discarded message has none; what it moved to its
-    dead message queue is unfinished there, since its arrival at the first one.
+    Messages that left G-1 and are counted by their sending are excluded, see `count_sent`. A message that a durable
+    queue
+    lost (expired, or redelivered the maximum number of times) has no time to acknowledgment, like a discarded message;
+    one
+    moved to a dead message queue is unfinished in that queue, with its age since its arrival at the first one.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -251,7 +254,7 @@ def count_held(state: Any, c: int) -> None:
 
 @part
 def count_aged(state: Any, c: int, node: int) -> None:
-    """Count the messages of a list that were not sent, or came back."""
+    """Count the messages of a list, which were never sent or have returned, as unfinished with their age."""
     broker = row(state, 0, STATE)
     while node != NONE:
         here = row(broker.nodes, node, NODE)
@@ -261,7 +264,7 @@ def count_aged(state: Any, c: int, node: int) -> None:
 
 @part
 def count_with_client(state: Any, c: int, node: int) -> None:
-    """Count the guaranteed messages of a list that were sent and that G-1 holds."""
+    """Count the guaranteed messages of a list, which were sent and are held by G-1, as unfinished with their age."""
     broker = row(state, 0, STATE)
     while node != NONE:
         here = row(broker.nodes, node, NODE)
@@ -272,7 +275,7 @@ def count_with_client(state: Any, c: int, node: int) -> None:
 
 @part
 def count_sent(state: Any, c: int, node: int) -> None:
-    """Count the guaranteed messages of a list that left G-1 and are not acknowledged when the run ends."""
+    """Count the guaranteed messages of a list, which left G-1, as unacknowledged at the end of the run."""
     nodes = row(state, 0, STATE).nodes
     while node != NONE:
         if row(nodes, node, NODE).tag >> SIZE_BITS == 0:
@@ -282,7 +285,7 @@ def count_sent(state: Any, c: int, node: int) -> None:
 
 @part
 def list_length(state: Any, node: int) -> int:
-    """Return how many messages a list of nodes has."""
+    """Return the number of messages in a list of nodes."""
     nodes = row(state, 0, STATE).nodes
     length = 0
     while node != NONE:
@@ -293,9 +296,9 @@ def list_length(state: Any, node: int) -> int:
 
 @kernel
 def hold(state: Any, c: int) -> None:
-    """Log what one client's queues and endpoint hold when the run ends; the state is spent by it.
+    """Log the messages that one client's queues and endpoint hold when the run ends; the state is unusable afterwards.
 
-    A guaranteed message that was sent and not acknowledged is held by G-1, with the times of its sending.
+    A guaranteed message that was sent and not acknowledged is logged as held by G-1, with the times of its sending.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -339,7 +342,7 @@ def hold(state: Any, c: int) -> None:
 
 @part
 def log_unacknowledged(state: Any, c: int, node: int, outcome: int) -> None:
-    """Log the guaranteed messages of a list that the client has and did not acknowledge."""
+    """Log the guaranteed messages of a list that the client has received and not acknowledged."""
     broker = row(state, 0, STATE)
     while node != NONE:
         here = row(broker.nodes, node, NODE)
@@ -350,7 +353,7 @@ def log_unacknowledged(state: Any, c: int, node: int, outcome: int) -> None:
 
 @part
 def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
-    """Messages that never left: held in their queue, or waiting at their endpoint."""
+    """Log the messages of a list that never left: held in their queue, or waiting at their endpoint."""
     broker = row(state, 0, STATE)
     while node != NONE:
         here = row(broker.nodes, node, NODE)

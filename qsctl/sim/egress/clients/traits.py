@@ -1,6 +1,6 @@
-"""A client with a trait: its endpoint, what arrives for it, its timers, and its acknowledgments as events.
+"""The steps of a client with a trait: its endpoint, its arrivals, its timers, and its acknowledgments as events.
 
-The connection itself, and what every client does, is in `connection`. A plain client's turn is inside `runs.advance`.
+The connection, and the steps common to all clients, are in `connection`; the steps of a plain client in `runs.advance`.
 """
 
 from __future__ import annotations
@@ -82,10 +82,11 @@ DEFERRED: Final = 8
 
 @part
 def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
-    """Let the endpoint send into G-1, one message at a time, what window, limit and G-1 allow at this instant.
+    """Move messages from the endpoint into G-1, one at a time, while window, limit and G-1 allow it at this instant.
 
-    Where a message pushes another out of G-1 instead of waiting, that does not free a place in the window before the
-    next event: else one instant would turn the whole endpoint over. Returns whether the client is left blocked.
+    Where a message evicts another one from G-1 instead of waiting, the evicted one frees no place in the window before
+    the
+    next event; otherwise one instant would cycle through the whole endpoint. Returns whether the client is blocked.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -123,7 +124,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
 
 @inlined_part
 def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
-    """Spool a guaranteed message; a full endpoint refuses it, a congested one if it is discard eligible."""
+    """Accept a guaranteed message at its endpoint; a full one refuses it, a congested one if it is discard eligible."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     full = is_full(endpoint, size)
@@ -153,10 +154,11 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, tag: int) -> None:
 
 @inlined_part
 def flows_through(state: Any, c: int, size: int) -> bool:
-    """Return whether a guaranteed message is not held up before the port: not by its endpoint, G-1 or the connection.
+    """Return whether a guaranteed message can be sent at once: endpoint, G-1 and connection have room for it.
 
-    Of a client that is plain but for what G-1 holds, see `HELD_ONLY`: neither buffers nor deliveries of the whole
-    broker are counted.
+    For clients whose only trait is that G-1 holds messages (`HELD_ONLY`), where neither the buffers nor the
+    unacknowledged
+    deliveries of the whole broker are counted.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -205,7 +207,7 @@ def flow_through(state: Any, c: int, t: int, size: int, topic: int) -> None:
 
 @part
 def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
-    """Everything a client can do at `t`, with `feeds` its endpoint too; whether it is left blocked."""
+    """Move and send all messages of a client that may leave at `t`, with `feeds` from its endpoint too; see `feed`."""
     blocked = move(state, c, t)
     if feeds:
         blocked = feed(state, c, t, blocked)
@@ -214,7 +216,7 @@ def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
 
 @part
 def resume(state: Any, t: int) -> None:
-    """Let all endpoints send that waited for the broker's limit of unacknowledged deliveries, beginning in turn."""
+    """Serve the endpoints that wait for the broker's limit of unacknowledged deliveries, starting with each in turn."""
     broker = row(state, 0, STATE)
     if broker.starved == 0 or broker.unacknowledged >= broker.unacknowledged_max:
         return
@@ -235,7 +237,7 @@ def resume(state: Any, t: int) -> None:
 
 @inlined_part
 def next_member(state: Any, c: int, tag: int) -> int:
-    """Return the next client, of those that are there, of a group that shares a subscription; `c` without one."""
+    """Return the next connected client, in turn, of a group that shares a subscription; `c` where none is connected."""
     broker = row(state, 0, STATE)
     traffic = row(broker.traffics, tag >> ARRIVAL_TRAFFIC_SHIFT, TRAFFIC)
     for _ in range(traffic.members):
@@ -248,7 +250,7 @@ def next_member(state: Any, c: int, tag: int) -> int:
 
 @part
 def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) -> None:
-    """Receive a message for a client that has a trait, or for a durable queue, which spools whatever comes."""
+    """Receive a message for a client with a trait, or for a durable queue, which spools every message."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.traits & SPOOL:
@@ -306,7 +308,7 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, tag: int) 
 
 @kernel
 def stir(state: Any, c: int, t: int) -> None:
-    """Let an endpoint send more at once: a limit of G-1 changed at `t`."""
+    """Serve a client's endpoint again at `t`, after a timed change of a limit of G-1."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.traits & ABSENT == 0:
@@ -319,7 +321,7 @@ def stir(state: Any, c: int, t: int) -> None:
 
 @part
 def wake(state: Any, c: int, t: int) -> None:
-    """Process a client's timer: redeliveries and ends of eliding delays that are due."""
+    """Process a client's timer: due redeliveries and ends of eliding delays."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     if client.traits & SPOOL:
@@ -342,9 +344,9 @@ def wake(state: Any, c: int, t: int) -> None:
 
 @part
 def take_event(state: Any, due: int) -> None:
-    """Process what is due first and not of a plain client: the acknowledgment at the top of the heap, else a timer.
+    """Process the event at `due` of a client with a trait: the acknowledgment at the top of the heap, else a timer.
 
-    A timer that was overtaken by an earlier one is skipped, and so is the acknowledgment of a connection that is gone.
+    A timer that an earlier one has replaced is skipped, as is the acknowledgment of a connection that has ended.
     """
     broker = row(state, 0, STATE)
     if broker.heap_count == 0 or row(broker.heap, 0, HEAP).time != due:

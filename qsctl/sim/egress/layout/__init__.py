@@ -1,12 +1,12 @@
 """A scenario as the record arrays that the kernels share, and the counters that are read from them.
 
-A scenario and its arrivals in; arrays of rows (`sim.kernel.records`), and an Arrow table of counters out. Decides what
-a scenario's values are as numbers of the arrays, and how large these are. Does not decide anything that happens in a
-run: the kernels of `queues`, `transmission` and `clients` change the arrays.
+Input: a scenario and its arrivals. Output: arrays of rows (`sim.kernel.records`), and an Arrow table of counters.
+Decides the numbers by which the arrays represent a scenario's values, and the sizes of the arrays. During a run the
+arrays are changed by the kernels of `queues`, `transmission` and `clients`.
 
 - `scenario_layout.py`, `receivers.py`: the rows of ports, clients, queues, flows and of the clients' readers;
-- `client_names.py`: names, made when they are asked for;
-- `arrays.py`: the arrays of one run: made, enlarged when a kernel asks, reset at the end of the warm-up;
+- `client_names.py`: client names, built on access;
+- `arrays.py`: the arrays of one run: allocated, enlarged when a kernel asks, reset at the end of the warm-up;
 - `counters.py`: the rows of the event log's counters, and the totals at the end.
 
 Always: the same scenario gives the same arrays. Read `scenario_layout.py` first.

@@ -18,9 +18,9 @@ from qsctl.sim.scenario.scenario import ClientGroup, Profile, Scenario
 
 
 def reading_matters(group: ClientGroup, profile: Profile, outages: Outages) -> bool:
-    """Return whether a group's clients need time or room to read; else TCP's acknowledgments are all there is to know.
+    """Return whether a group's clients need time or room to read; else TCP's acknowledgments describe them completely.
 
-    A buffer as large as the maximum window admits what the window does while messages are read as they arrive.
+    While messages are read on arrival, a buffer as large as the maximum window limits nothing beyond the window.
     """
     small = 0 < group.receive_buffer_bytes < profile.tcp.max_window_bytes
     return bool(outages.pauses.get(group.name)) or group.service_time != ConstantTime() or small
@@ -32,7 +32,7 @@ def lay_receivers(
     """Return the arrays RECEIVER, READER and SHARE of all clients.
 
     Raises:
-        InvalidInput: no reader, a buffer or a service time out of range.
+        InvalidInput: a group without a reader, or a buffer or service time out of range.
     """
     profiles = {profile.name: profile for profile in scenario.profiles}
     count = sum(max(0, group.count) for group in scenario.groups) + len(scenario.durable_queues)

@@ -1,4 +1,4 @@
-"""The arrays of an egress run: made from a layout, enlarged when a kernel asks, reset at the end of the warm-up."""
+"""The arrays of an egress run: made from a layout, enlarged on a kernel's request, reset at the end of the warm-up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HISTOGRAMS_AT_ONCE: Final = 1 << 10
 
 
 class EgressArrays:
-    """The arrays that the kernels change in place."""
+    """The arrays of one egress run, which the kernels change in place."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class EgressArrays:
         """Number of times that arrays were replaced by longer ones."""
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        """Return an array by the name that the state record has for it."""
+        """Return the array of this name in the state record."""
         if name in r.ARRAYS:
             return self._arrays[name]
         raise AttributeError(name)
@@ -131,23 +131,23 @@ class EgressArrays:
         return list(self._arrays.items())
 
     def place(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Use another array, as it is, from now on."""
+        """Replace an array by another one, which is used in place, without a copy."""
         self._place(name, array, moved=False)
 
     def have_nodes(self, count: int) -> None:
-        """Have room for this number of messages at least."""
+        """Enlarge the node arrays to room for at least this number of messages."""
         if len(self.nodes) < count:
             self._enlarge_nodes(count)
 
     def kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a kernel on the state; without compilation its wrapping integers must not warn."""
+        """Call a kernel on the state; in interpreted mode, suppress the warnings of its wrapping integers."""
         if COMPILED:
             return function(self._known, *arguments)
         with np.errstate(over="ignore"):
             return function(self._known, *arguments)
 
     def call(self, function: Callable[..., int], rows: Rows, count: int, until: int, until_acknowledged: int) -> int:
-        """Run the main kernel over arrivals."""
+        """Run the main kernel over the first `count` arrivals of `rows`; return the kernel's reason to stop."""
         self._place("arrivals", rows, moved=False)
         self.state["count"] = count
         self.state["until"] = until
@@ -155,14 +155,14 @@ class EgressArrays:
         return int(self.kernel(function, self.rare))
 
     def watch(self, clients: npt.NDArray[Any], queue: int, most: int, *, by_depth: bool, unit_bytes: int) -> None:
-        """Have the main kernel stop where the importance of a queue leaves its bounds, see `queues.watch`.
+        """Have the main kernel stop where a queue's importance leaves its bounds (splitting; see `queues.watch`).
 
         Args:
-            clients: the clients, and durable queues, that have it.
-            queue: its place in `scenario.QUEUE_ORDER`.
-            most: the importance of a queue that discards its next message, or is as deep as asked for.
-            by_depth: whether a depth is asked for.
-            unit_bytes: the mean bytes of one depth; 0: the bytes that wait do not matter.
+            clients: the clients, and durable queues, that have the queue.
+            queue: its index in `scenario.QUEUE_ORDER`.
+            most: the importance of a queue that discards its next message, or that has the depth in question.
+            by_depth: whether the question is about a depth, not about losses.
+            unit_bytes: mean bytes of one work unit; 0 leaves waiting bytes out of the importance.
         """
         watches = np.zeros(len(clients), r.WATCH)
         watches["client"] = clients
@@ -173,24 +173,24 @@ class EgressArrays:
         self.rare = 1  # the kernel that looks
 
     def take_log(self) -> Rows:
-        """Return the rows written since the last call: a view."""
+        """Return the log rows written since the last call, as a view."""
         rows: Rows = self.log[: self.state["log_count"]]
         self.state["log_count"] = 0
         return rows
 
     def take_kernel_events(self) -> Rows:
-        """Return the events that kernels wrote since the last call: a view."""
+        """Return the events that kernels wrote since the last call, as a view."""
         rows: Rows = self.events[: self.state["event_count"]]
         self.state["event_count"] = 0
         return rows
 
     def ensure_room(self) -> None:
-        """Before a kernel that is not the main loop: have room for one event."""
+        """Enlarge the arrays, if needed, to room for one event; to be called before any kernel except the main loop."""
         if self.state["free"] == r.NONE or self.state["short"]:
             self.grow()
 
     def grow(self) -> None:
-        """Double whatever may be too small for the next event."""
+        """Double every array that may be too small for the next event."""
         self.growths += 1
         state = self.state
         if state["free"] == r.NONE:
@@ -208,7 +208,7 @@ class EgressArrays:
         self._measure_room()
 
     def reset_counters(self, now_ns: int) -> None:
-        """End the warm-up: counters restart, the state stays; the high-water mark restarts at the depth."""
+        """Set all counters to zero at the end of the warm-up, and the high-water marks to the present depths."""
         self.state["counted_from"] = now_ns
         for array, fields in zip(
             (self.queues, self.tallies, self.endpoints, self.losses, self.durables), r.COUNTERS, strict=True
@@ -228,7 +228,7 @@ class EgressArrays:
         self.state["blocks_used"] = FIRST_BLOCK
 
     def flush_waits(self) -> None:
-        """Count the waits that the ring still holds: before the histograms are read."""
+        """Add the waits still in the ring buffer to the histograms; to be called before these are read."""
         np.add.at(self.blocks["messages"], self.recent["place"], 1)
         self.recent["place"] = 0
         self.blocks["messages"][:BLOCK] = 0
@@ -236,12 +236,13 @@ class EgressArrays:
     def histograms(
         self, numbers: npt.NDArray[Any], messages: npt.NDArray[Any]
     ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
-        """Return the sparse buckets, and the counts, of histograms of flushed waits.
+        """Return the sparse buckets, and their counts, of histograms; `flush_waits` must have been called.
 
         Args:
-            numbers: of the histograms: client × 5 + queue; beyond them `done_place` and `unfinished_place` of the state
-                record, + client.
-            messages: how many each has; those that the blocks did not count have a duration of zero.
+            numbers: the histograms' numbers: client × 5 + queue for waits; for times to acknowledgment and ages of
+                unfinished
+                messages, `done_place` and `unfinished_place` of the state record, plus the client.
+            messages: the number of messages of each histogram; those not in the blocks have a duration of zero.
         """
         octaves = self.octaves["block"].reshape(-1, OCTAVES)
         blocks = self.blocks["messages"].reshape(-1, BLOCK)
@@ -269,7 +270,7 @@ class EgressArrays:
         return buckets, counts
 
     def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
-        """Keep an array, in whole cache lines when it may be moved, and enter its address in the state record."""
+        """Store an array, aligned to cache lines if it may be moved, and enter its address in the state record."""
         self._arrays[name] = placed = as_records(
             longer(array, len(array)) if moved and not is_in_lines(array) else array
         )
@@ -277,7 +278,7 @@ class EgressArrays:
             self.state[name] = address_of(placed)
 
     def _enlarge_expiries(self) -> None:
-        """Have room for an event that moves every message to a dead message queue."""
+        """Enlarge the heap of expiries to room for an event that moves every message to a dead message queue."""
         needed = int(self.state["expiry_count"]) + len(self.nodes) + 1
         if self._expires and len(self.expiries) < needed:
             self._place("expiries", longer(self.expiries, 2 * needed))

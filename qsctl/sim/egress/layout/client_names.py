@@ -1,4 +1,4 @@
-"""The names of a broker's clients, made when they are asked for: a run of many clients shows few of them."""
+"""The names of a broker's clients, built on access, since a run of many clients shows few of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 class ClientNames(Sequence[str]):
-    """The names of clients and durable queues, by the numbers that kernels have for them.
+    """The names of clients and durable queues, by their numbers in the kernels.
 
-    A group's name for its only client, else name/1, name/2 and so on.
+    The only client of a group has the group's name; the clients of a larger group are name/1, name/2 and so on.
     """
 
     def __init__(self, scenario: Scenario) -> None:

@@ -39,7 +39,7 @@ _MOVED: Final = {
 def counter_columns(
     names: Sequence[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
 ) -> dict[str, Any]:
-    """Return the columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
+    """Return the columns of `eventlog.schema.COUNTERS` except the run's id, for queues that carried traffic."""
     arrays.flush_waits()
     queues, tallies, rare = arrays.queues, arrays.tallies, arrays.losses
     turned_away = rare["ingress_refused"] + rare["too_big"]
@@ -87,16 +87,19 @@ def counter_columns(
 
 
 def _first_discards(egress: Any, ingress: Any) -> Any:
-    """Return the earlier of the two instants; NONE where neither lost anything.
+    """Return the earlier instant of the first loss at egress or ingress; NONE where neither lost a message.
 
-    Both are a nanosecond late, and 0 for never.
+    The arguments are instants plus one nanosecond, or 0 without a loss.
     """
     first = np.minimum(np.where(egress == 0, r.FOREVER, egress), np.where(ingress == 0, r.FOREVER, ingress))
     return np.where(first == r.FOREVER, r.NONE, first - 1)
 
 
 def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
-    """Return the columns of times to done: of guaranteed messages, and of all of TIBCO; NONE and empty for others."""
+    """Return the columns of times to acknowledgment; NONE and empty lists for queues that nothing acknowledges.
+
+    They exist for G-1, and for all queues of TIBCO.
+    """
     state, dones = arrays.state, arrays.dones
     client = used // r.QUEUES
     own = arrays.acknowledged[client] & ((used % r.QUEUES == 0) | bool(state["acknowledging"]))
@@ -123,7 +126,10 @@ def _times_to_done(arrays: EgressArrays, used: Any) -> dict[str, Any]:
 def total_events(
     now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any, blocked_ns: Any
 ) -> Iterator[tuple[int, int, int, int, Event]]:
-    """Yield discards by cause, moved and returned messages, what each connection did, slowness, where not zero."""
+    """Yield the totals at the end: discards by cause, messages moved or returned, connections, slowness.
+
+    Where not zero.
+    """
     tallies, losses, more = arrays.tallies, arrays.losses, arrays.more
     for event, values in (
         (Event.CONGESTION_DISCARDS, tallies["discarded"]),

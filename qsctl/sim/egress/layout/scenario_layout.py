@@ -1,4 +1,4 @@
-"""A scenario laid out as the record arrays of the egress kernels, with every check that this needs."""
+"""The layout of a scenario as the record arrays of the egress kernels, with the checks that this requires."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ Named = TypeVar("Named")
 
 @dataclass(slots=True)
 class Layout:
-    """Arrays of one replication, before anything happened."""
+    """The arrays of one repetition in their initial state."""
 
     names: Sequence[str]
-    """Of the clients, then of the durable queues, which have numbers among them."""
+    """Names of the clients, then of the durable queues, whose numbers follow those of the clients."""
     clients: npt.NDArray[Any]
     more: npt.NDArray[Any]
     queues: npt.NDArray[Any]
@@ -102,7 +102,7 @@ class Layout:
     readers: npt.NDArray[Any]
     shares: npt.NDArray[Any]
     connections: npt.NDArray[Any]
-    """Of the clients whose links lose segments."""
+    """The connections of clients whose links lose segments."""
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
     durables: npt.NDArray[Any]
@@ -110,13 +110,13 @@ class Layout:
     backlogs: npt.NDArray[Any]
     traffics: npt.NDArray[Any]
     rare: bool = False
-    """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
+    """Whether a client has a trait, or guaranteed messages arrive that may return to their endpoint."""
     segments_room: int = 0
-    """Segments and acknowledgments that one event of a connection may bring about."""
+    """The maximum number of segment and acknowledgment records that one event of a connection may need."""
 
 
 def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
-    """Return nanoseconds a byte as a reduced fraction.
+    """Return the nanoseconds per byte of a rate, as a reduced fraction (numerator, denominator).
 
     Raises:
         InvalidInput: the rate is not above zero.
@@ -128,7 +128,7 @@ def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
 
 
 def set_port_rate(links: npt.NDArray[Any], port: str, bits_per_second: int) -> None:
-    """Have the links of a port send at a rate from now on: the one place where a rate becomes a port's.
+    """Set the line rate of all links of a port; used for the initial rate and for timed changes.
 
     Raises:
         InvalidInput: the rate is not above zero.
@@ -137,10 +137,10 @@ def set_port_rate(links: npt.NDArray[Any], port: str, bits_per_second: int) -> N
 
 
 def by_name(kind: str, things: Iterable[Named]) -> dict[str, tuple[int, Named]]:
-    """Index and thing by name.
+    """Return each part's index and the part itself by name.
 
     Raises:
-        InvalidInput: two have the same name.
+        InvalidInput: two parts have the same name.
     """
     found: dict[str, tuple[int, Named]] = {}
     for index, thing in enumerate(things):
@@ -152,10 +152,10 @@ def by_name(kind: str, things: Iterable[Named]) -> dict[str, tuple[int, Named]]:
 
 
 def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]]) -> tuple[int, Named]:
-    """Return a named part of the scenario.
+    """Return the index and the part of a scenario by its name.
 
     Raises:
-        InvalidInput: there is none of that name; names those that there are.
+        InvalidInput: no part has that name; the message lists the existing names.
     """
     if name not in known:
         raise InvalidInput(
@@ -165,7 +165,7 @@ def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]
 
 
 def port_links(scenario: Scenario) -> dict[str, slice]:
-    """Return where each port's links are among the records of ports: each link is a FIFO of its own."""
+    """Return the range of each port's links among the port records; each link is a FIFO of its own."""
     found: dict[str, slice] = {}
     first = 0
     for port in scenario.ports:
@@ -181,7 +181,7 @@ def lay_out(
     topic_ranges: dict[str, tuple[int, int]],
     guaranteed: frozenset[str],
 ) -> Layout:
-    """Arrays for every port, client, queue and endpoint; `guaranteed` names the groups with traffic to G-1.
+    """Lay out every port, client, queue and endpoint; `guaranteed` names the groups that receive messages of G-1.
 
     Raises:
         InvalidInput: an unknown name, a count, limit, rate or probability out of range.
@@ -297,7 +297,7 @@ def _flags(
     comes: bool,
     outages: Outages,
 ) -> int:
-    """Return the traits of a group's clients; `comes`: guaranteed messages come to it."""
+    """Return the traits of a group's clients as bits; `comes`: guaranteed messages are sent to the group."""
     guaranteed = scenario.model is Model.SOLACE
     hold = guaranteed and comes and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
     explicit = endpoint is not None
@@ -371,7 +371,7 @@ def _lay_connection(
 
 
 def _lay_tcp(group: ClientGroup, profile: Profile, connections: npt.NDArray[Any]) -> int:
-    """Lay out a group's connections, whose links lose segments; return the largest window in segments."""
+    """Lay out the connections of a group whose links lose segments; return the largest window in segments."""
     tcp = profile.tcp
     most = max(1, tcp.max_window_bytes // tcp.mss_bytes)
     if most > WINDOW_SEGMENTS_MAX or tcp.minimum_time_out_ns < 1 or group.delayed_acknowledgment_ns < 0:
@@ -422,7 +422,7 @@ def _lay_queues(
 
 
 def _lay_endpoint(endpoints: npt.NDArray[Any], tracked: bool) -> None:
-    """Lay out endpoints without a limit."""
+    """Initialize endpoints without limits; `tracked`: whether deliveries count until they are acknowledged."""
     for end in ("head", "tail"):
         for list_name in ("waiting", "returned", "reading"):
             endpoints[f"{list_name}_{end}"] = NONE
@@ -434,7 +434,7 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], tracked: bool) -> None:
 
 
 def _lay_flows(endpoints: npt.NDArray[Any], given: Endpoint) -> None:
-    """Set the limits of a client's endpoint and of its flows, which are alike and add up."""
+    """Set the limits of a client's endpoint and of its flows, which are alike, so that windows and limits add up."""
     delay: Nanoseconds = given.acknowledge_delay_ns
     limit = given.unacknowledged_limit_messages
     endpoints["window"] = window = given.flows * given.window_messages
@@ -504,7 +504,7 @@ def lay_durable_queues(
     """Return the arrays DURABLE, FLOW and BACKLOG of all durable queues.
 
     Raises:
-        InvalidInput: a flow of a group that there is not.
+        InvalidInput: a flow names a group that does not exist.
     """
     durables = np.zeros(max(1, len(scenario.durable_queues)), DURABLE)
     durables["rebalances"] = durables["handoff"] = FOREVER

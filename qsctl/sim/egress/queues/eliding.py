@@ -1,9 +1,9 @@
-"""Message eliding: at most one message of a topic in a queue, and at most one a delay.
+"""Message eliding: a queue contains at most one message of a topic, and sends at most one per eliding delay.
 
 [SOL-QUEUES]: eliding delay and topic limit of the client profile, the one-shot event, and the advice to make a queue
-deep enough for one message of each topic. Our reading: a message of a topic that was delivered less than `delay` ago
-waits for the delay's end, others pass it; a newer message of the topic replaces the queued one in its place, which
-counts as elided, not discarded; topics beyond the limit are not elided. Direct messages only.
+deep enough for one message of each topic. Our reading: after a delivery, the next message of the topic waits until
+`delay` is over, while messages of other topics pass it; a newer message of the topic replaces the queued one in its
+position, which counts as elided, not discarded; topics beyond the limit are not elided. Direct messages only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_ELIDING_TOPICS_EVENT = 11
 
 @part
 def slot_of(state: Any, c: int, t: int, topic: int) -> int:
-    """Return the slot of a topic, or NONE beyond the limit; the first such topic raises the one-shot event."""
+    """Return the slot of a topic, or NONE beyond the limit; the first topic beyond it raises the one-shot event."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     local = topic - more.topic_base
@@ -69,7 +69,10 @@ def slot_of(state: Any, c: int, t: int, topic: int) -> int:
 
 @part
 def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, slot: int) -> bool:
-    """Put a newer message in the place of the queued one of its topic; False when none is queued there."""
+    """Replace the queued message of a topic by a newer one, in its position.
+
+    Return False when none is in this queue.
+    """
     broker = row(state, 0, STATE)
     node = wide(row(broker.elided, slot, ELIDED).node)
     if node == NONE or row(broker.nodes, node, NODE).tag >> SIZE_BITS != q:
@@ -94,7 +97,8 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     """Return the first message of one queue that no eliding delay holds.
 
     Returns:
-        The message before it and the message, each NONE when there is none; when the first delay met ends.
+        The node before it and its own node, each NONE if none exists; the earliest end of the delays of messages before
+        it.
     """
     broker = row(state, 0, STATE)
     delay = row(broker.more, c, MORE).elide_delay
@@ -115,10 +119,12 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
 
 @part
 def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
-    """Return the next message that no eliding delay holds; NONE when there is none.
+    """Return the next message that no eliding delay holds, or NONE.
 
-    By priority and then by place; under the weighted scheduler a queue of which nothing is ready is passed over as an
-    empty one is. With `dequeues` the message leaves its queue. Without one the client wakes when the first delay ends.
+    The order is by priority and then by position; the weighted scheduler skips a queue without such a message like an
+    empty one. With `dequeues` the message is removed from its queue. Where none is found, a timer is set for the end of
+    the
+    first delay.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -168,7 +174,7 @@ def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
 
 @part
 def forget_topics(state: Any, c: int) -> None:
-    """Begin a new session of an eliding client, without memory of topics."""
+    """Forget the topics of an eliding client, for its new session."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     more.elide_used = 0

@@ -1,11 +1,11 @@
-"""Guaranteed messages behind G-1: what waits for the flows of a client, and what comes back from G-1.
+"""Guaranteed messages behind G-1: those that wait for the flows of a client, and those that return from G-1.
 
 [SOL-QUEUES]: a minimum burst below the flow window means that guaranteed messages "will be transmitted at a very
 reduced rate": they are not lost. The vendor's public tuning guide gives the reason: G-1 holds a message until the
-client's library has acknowledged it (`clients.application`). So an endpoint hands a message over when the windows of
-its flows and G-1 have room beside all that are held; otherwise it waits at the endpoint: nothing is discarded and
-nothing sent twice. By option (`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit
-queue, and one discarded from it goes back to its endpoint and is redelivered after a delay.
+client's library has acknowledged it (`clients.application`). So an endpoint hands over a message when the windows of
+its flows and G-1 have room for it in addition to all held messages; otherwise it waits at the endpoint: it is neither
+discarded nor sent twice. By option (`GuaranteedOverflow.REDELIVER`) G-1 releases a message that enters the TCP transmit
+queue, and a message discarded from G-1 returns to its endpoint and is redelivered after a delay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qsctl.sim.kernel.records import ENDPOINT, LIFE, MORE, NODE, NONE, QUEUE, ST
 
 @inlined_part
 def is_full(endpoint: Any, size: int) -> bool:
-    """Return whether an endpoint has no room for one more message of `size` bytes, by their number or their bytes."""
+    """Return whether an endpoint has no room for a message of `size` bytes, by its limits of messages or bytes."""
     if 0 <= endpoint.held_max <= endpoint.held:
         return True
     return bool(0 <= endpoint.bytes_max < endpoint.held_bytes + size)
@@ -27,7 +27,7 @@ def is_full(endpoint: Any, size: int) -> bool:
 
 @part
 def want_timer(state: Any, c: int, time: int) -> None:
-    """Wake a client at `time` unless it wakes earlier; entries that it no longer means are skipped."""
+    """Set a client's timer to `time` unless it is earlier; the heap's entry of the replaced time is skipped."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     if time < more.timer:
@@ -40,7 +40,7 @@ def want_timer(state: Any, c: int, time: int) -> None:
 
 @part
 def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
-    """Return a guaranteed message that left G-1 unsent: it comes again after the redelivery delay, oldest first."""
+    """Return a guaranteed message that left G-1 unsent; it is sent again after the redelivery delay, oldest first."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
@@ -60,7 +60,7 @@ def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
 
 @inlined_part
 def wait_at_endpoint(state: Any, c: int, node: int) -> None:
-    """Keep a message at the endpoint, behind those that wait already."""
+    """Append a message to those that wait at the endpoint."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     row(broker.nodes, node, NODE).next = NONE
@@ -73,9 +73,9 @@ def wait_at_endpoint(state: Any, c: int, node: int) -> None:
 
 @inlined_part
 def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
-    """Count a waiting message, and how often it was sent again, for another number among the clients.
+    """Move the counts of a waiting message, its arrival and its redeliveries, from client `source` to `destination`.
 
-    Its arrival only where that is counted at all, not that of one of the warm-up.
+    An arrival during the warm-up is not counted, and so not moved.
     """
     broker = row(state, 0, STATE)
     again = max(0, row(broker.lives, node, LIFE).attempts - 1)
@@ -88,9 +88,9 @@ def move_arrival(state: Any, node: int, source: int, destination: int) -> None:
 
 @inlined_part
 def next_at_endpoint(state: Any, c: int, t: int) -> int:
-    """Return the message that the endpoint would send next; NONE when there is none.
+    """Return the message that the endpoint would send next, or NONE.
 
-    It is a returned one that is due, else the oldest waiting.
+    A returned message whose redelivery is due precedes the oldest waiting one.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -102,7 +102,7 @@ def next_at_endpoint(state: Any, c: int, t: int) -> int:
 
 @inlined_part
 def take_from_endpoint(state: Any, c: int, node: int) -> None:
-    """Remove what `next_at_endpoint` named."""
+    """Remove the message that `next_at_endpoint` returned, and count it as outstanding."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     after = row(broker.nodes, node, NODE).next
@@ -121,7 +121,7 @@ def take_from_endpoint(state: Any, c: int, node: int) -> None:
 
 @part
 def want_next_due(state: Any, c: int, t: int) -> None:
-    """Wake when, after `t`, the first message that was returned to the endpoint is due."""
+    """Set the client's timer to the redelivery of the first returned message, if that is after `t`."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     if endpoint.returned_head != NONE and row(broker.lives, endpoint.returned_head, LIFE).moved > t:

@@ -35,13 +35,13 @@ from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 
 @inlined_part
 def work_units(size: int) -> int:
-    """ceil(size / 2048), which is 1 or more, for a message has at least one byte: [SOL-QUEUES, "Queue Max Depths"]."""
+    """Return ceil(size / 2048), at least 1 since a message has at least one byte [SOL-QUEUES, "Queue Max Depths"]."""
     return (size + 2047) >> 11
 
 
 @inlined_part
 def buffer_bytes(state: Any, c: int, size: int) -> None:
-    """Occupy or free (below 0) egress buffers, where they are counted."""
+    """Add bytes to the egress buffers in use, or remove them (negative `size`), where the broker counts these."""
     broker = row(state, 0, STATE)
     if broker.buffers != 0:
         broker.egress_bytes += size
@@ -50,7 +50,7 @@ def buffer_bytes(state: Any, c: int, size: int) -> None:
 
 @part
 def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int, outcome: int) -> None:
-    """Log a message that is lost at `t`: the queue's first loss is remembered. The caller counts its cause."""
+    """Log a lost message, and record the time of the queue's first loss; the caller counts the loss by its cause."""
     broker = row(state, 0, STATE)
     tally = row(broker.tallies, c * 5 + q, TALLY)
     if tally.first_discard == 0:
@@ -68,7 +68,7 @@ def count_discard(state: Any, c: int, q: int, t: int, size: int, topic: int, bor
 
 @inlined_part
 def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
-    """Remove the oldest message from a queue's list; the queue still holds it: its length and depth stay."""
+    """Detach the oldest message from a queue's list, without a change of the queue's length and depth."""
     queue = row(queues, c * 5 + q, QUEUE)
     node = wide(queue.head)
     after = wide(row(nodes, node, NODE).next)
@@ -82,7 +82,7 @@ def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
 
 @inlined_part
 def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
-    """Remove the oldest message from a queue."""
+    """Remove the oldest message from a queue, and from its length and depth."""
     node = detach_head(clients, queues, nodes, c, q)
     queue = row(queues, c * 5 + q, QUEUE)
     queue.work -= work_units(wide(row(nodes, node, NODE).tag & SIZE_MASK))
@@ -92,7 +92,7 @@ def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
 
 @part
 def evict(state: Any, c: int, t: int) -> None:
-    """Return the oldest message of G-1 to its endpoint, which sends it again (`GuaranteedOverflow.REDELIVER`)."""
+    """Return the oldest message of G-1 to its endpoint, for redelivery (`GuaranteedOverflow.REDELIVER`)."""
     broker = row(state, 0, STATE)
     node = unlink_head(broker.clients, broker.queues, broker.nodes, c, wide(0))
     buffer_bytes(state, c, -wide(row(broker.nodes, node, NODE).tag & SIZE_MASK))
@@ -102,7 +102,7 @@ def evict(state: Any, c: int, t: int) -> None:
 
 @inlined_part
 def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, rare: Any) -> None:
-    """Discard the message at the head; the queue's next message delivered will carry the indication."""
+    """Discard the message at the head; the next message delivered from the queue has the discard indication."""
     if q == 0:
         evict(state, c, t)
         return
@@ -133,10 +133,10 @@ def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q:
 def make_room(
     state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, rare: Any
 ) -> bool:  # fmt: skip
-    """Admit a message of `size` bytes to a queue: True when it enters, after discarding what must go.
+    """Admit a message of `size` bytes to a queue, discarding older ones as needed; return whether it enters.
 
     Below the minimum burst it always enters. Otherwise Solace discards the oldest while the queue's depth is at its
-    maximum ("depth"), or while the new message would carry it past ("fit"); TIBCO refuses the arriving message.
+    maximum ("depth"), or while the new message would exceed it ("fit"); TIBCO refuses the arriving message.
     """
     queue = row(queues, c * 5 + q, QUEUE)
     if queue.length >= queue.burst and queue.work + work_units(size) > queue.max_depth:
@@ -151,9 +151,10 @@ def make_room(
 
 @inlined_part
 def fits(state: Any, c: int, size: int, window: int) -> bool:
-    """Return whether G-1 admits a message beside those that it holds until they are acknowledged.
+    """Return whether G-1 admits a message, given those that it holds until they are acknowledged.
 
-    All of them count against the flows' windows; below the minimum burst one enters whatever its size, else when its
+    All of them count against the flows' windows. Below the minimum burst a message of any size is admitted, else one
+    whose
     work units fit; an empty queue admits any.
     """
     queue = row(row(state, 0, STATE).queues, c * 5, QUEUE)
@@ -164,7 +165,7 @@ def fits(state: Any, c: int, size: int, window: int) -> bool:
 
 @inlined_part
 def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, size: int) -> None:
-    """Put an admitted message at the end of its queue."""
+    """Append an admitted message to its queue."""
     queue = row(queues, c * 5 + q, QUEUE)
     entered = row(nodes, node, NODE)
     entered.tag = size | (q << SIZE_BITS)
@@ -222,7 +223,7 @@ def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) 
 def count_delivery(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> None:
-    """Count a message that left its queue as delivered, with how long it waited for the TCP transmit queue."""
+    """Count a message that left its queue as delivered, with its wait for the TCP transmit queue."""
     queue = row(queues, index, QUEUE)
     queue.delivered += 1
     queue.delivered_bytes += size
@@ -236,7 +237,10 @@ def count_delivery(
 
 @inlined_part
 def count_guaranteed(state: Any, c: int, node: int, acknowledged: int) -> None:
-    """Count a guaranteed message once, by its last sending: acknowledged, or NONE where the run ended before that."""
+    """Count a guaranteed message at its last sending as delivered, and the time to its acknowledgment.
+
+    `acknowledged` is NONE where the run ended before; the message then counts as unfinished.
+    """
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     if life.moved >= broker.counted_from:
@@ -255,9 +259,9 @@ def count_guaranteed(state: Any, c: int, node: int, acknowledged: int) -> None:
 def count_departure(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> int:
-    """Count a message that leaves its queue for the TCP queue as delivered; return 1 when it carries an indication.
+    """Count a message that moves to the TCP queue as delivered; return 1 when it has a discard indication, else 0.
 
-    It does when messages of its queue were discarded since the last one left.
+    It has one when messages of its queue were discarded since the previous one left.
     """
     count_delivery(state, queues, tallies, octaves, blocks, index, size, wait)
     queue = row(queues, index, QUEUE)
@@ -270,9 +274,9 @@ def count_departure(
 
 @part
 def weighted(state: Any, c: int, mask: int) -> int:
-    """Return the next queue of a weighted round robin.
+    """Return the next queue of a weighted round robin among those of `mask`.
 
-    Up to `weight` messages of one, then the next lower one in turn.
+    A queue's turn is at most `weight` messages; then the next lower queue has its turn.
     """
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)

@@ -1,20 +1,20 @@
-"""The importance function of multilevel splitting (`sim.splitting`): how near a queue is to a rare event.
+"""The importance function of multilevel splitting (`sim.splitting`): the closeness of a queue to a rare event.
 
-Of the queue `watched_queue` of every client in `watches`: its depth in work units, where `watched_depth` is 1; else how
-near it is to discarding, counted up to `watched_most`, which is the importance of a queue that discards its next
-message. A queue discards when its depth is at its maximum and its length at its minimum burst [SOL-QUEUES] [P7500];
-G-1 never does, but its endpoint refuses what would be above its maximum of messages. The largest of all clients
-counts.
+It concerns the queue `watched_queue` of every client in `watches`. Where `watched_depth` is 1, it is the depth in work
+units; else the closeness to a discard, on a scale up to `watched_most`, the importance of a queue that discards its
+next message. A queue discards when its depth is at its maximum and its length at its minimum burst [SOL-QUEUES]
+[P7500]; G-1 never discards, but its endpoint refuses messages above its maximum number. The importance of the state is
+the largest of all clients.
 
-Depth alone is not enough where sizes vary: a message's size, and with it the time that its transmission takes, is known
-from its arrival on. On the way to an overflow both are larger than usual, the number of arrivals and the sizes of those
-that are sent. Of an M/M/1 queue with load r the logarithm of the probability to overflow grows along that way by
+Depth alone is insufficient where sizes vary: a message's size, and thus its transmission time, is known from its
+arrival on. On the path to an overflow both the number of arrivals and the sizes of the messages sent are larger than
+usual. For an M/M/1 queue with load r, the logarithm of the probability of overflow increases along that path by
 (ln 1/r - 1 + r) ÷ (1 - r) for each message, and by the rest of ln 1/r for each mean size that waits (Cramér's theorem
 for the two sums; Dembo and Zeitouni, *Large Deviations Techniques and Applications*, chapter 2): by about one half each
-for any load. So the importance is the mean of the depth and of the bytes that wait, these in mean bytes of a work unit
-(`watched_bytes`; 0 counts the depth alone). By depth alone, runs with few large messages are split as often as runs
-with many of them, which lead to nearly all of the losses: at 29 places and load 0.5, one state in a hundred at half the
-depth.
+for any load. So the importance is the mean of the depth and of the waiting bytes, the latter in mean bytes of a work
+unit (`watched_bytes`; 0 counts the depth alone). By depth alone, runs with few large messages are split as often as
+runs with many, which lead to nearly all of the losses: with 29 places and load 0.5, one state in a hundred at
+half the depth.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from qsctl.sim.kernel.records import (
 
 @kernel
 def importance(state: Any) -> int:
-    """Return the importance of the state; 0 where nothing is watched."""
+    """Return the importance of the state; 0 without a watched queue."""
     broker = row(state, 0, STATE)
     queues, most, q = broker.queues, wide(broker.watched_most), wide(broker.watched_queue)
     unit = wide(broker.watched_bytes)
@@ -69,7 +69,10 @@ def importance(state: Any) -> int:
 
 @part
 def waiting_bytes(broker: Any, watch: Any, queue: Any) -> int:
-    """Return the bytes in a queue, from those at the last call where one message came at most, and none was lost."""
+    """Return the bytes in a queue.
+
+    They are updated from the last call where at most one message arrived since and none was lost; else summed anew.
+    """
     came = queue.arrived - watch.arrived
     entered = queue.length - watch.length + queue.delivered - watch.delivered
     if queue.length == 0:
@@ -91,9 +94,9 @@ def waiting_bytes(broker: Any, watch: Any, queue: Any) -> int:
 
 @kernel
 def counted(state: Any) -> tuple[int, int, int]:
-    """Return what the watched queues lost, what they delivered or elided, and their largest high-water mark.
+    """Return the watched queues' lost messages, delivered or elided messages, and largest high-water mark.
 
-    All since the warm-up, the mark in work units; a loss is what `eventlog.outcomes` counts as one.
+    All since the warm-up; the mark in work units; losses as `eventlog.outcomes` defines them.
     """
     broker = row(state, 0, STATE)
     lost, passed, mark = wide(0), wide(0), wide(0)
@@ -111,7 +114,7 @@ def counted(state: Any) -> tuple[int, int, int]:
 
 @kernel
 def begin_anew(state: Any, branch: int) -> None:
-    """Have clients draw segments that are lost, times of service and failures from streams of a branch from now on."""
+    """Draw lost segments, service times and failures from the random streams of a branch from now on."""
     broker = row(state, 0, STATE)
     for c in range(broker.client_count + broker.durable_count):
         more = row(broker.more, c, MORE)

@@ -47,7 +47,7 @@ AHEAD: Final = 8
 
 @inlined_part
 def next_due(state: Any) -> int:
-    """Return when the first blocked client's acknowledgment or the first timer comes."""
+    """Return the time of the first acknowledgment in the heap or of the first timer, whichever is earlier."""
     broker = row(state, 0, STATE)
     due = wide(FOREVER)
     if broker.heap_count > 0:
@@ -59,7 +59,7 @@ def next_due(state: Any) -> int:
 
 @inlined_part
 def first_not_before(arrivals: Any, first: int, end: int, time: int) -> int:
-    """Return the first of the arrivals `first` … `end` that comes at `time` or later."""
+    """Return the index of the first of the arrivals `first` … `end` at `time` or later."""
     while first < end:
         middle = (first + end) >> 1
         if row(arrivals, middle, ARRIVAL).time < time:
@@ -71,7 +71,7 @@ def first_not_before(arrivals: Any, first: int, end: int, time: int) -> int:
 
 @kernel
 def advance(state: Any, rare: Any) -> int:
-    """Simulate the arrivals before `until` and what else happens up to `until_acknowledged` (included).
+    """Simulate the arrivals before `until` and all other events up to `until_acknowledged` (included).
 
     Args:
         state: a STATE record: arrivals ascending in time, from `position` to `count`; `until`, exclusive: the caller

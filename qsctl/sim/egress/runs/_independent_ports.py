@@ -1,19 +1,19 @@
-"""Parts of a scenario whose clients do not influence one another, so that each can be simulated for itself.
+"""Parts of a scenario whose clients do not influence one another, so that each part can be simulated separately.
 
-What clients share, by the sources and in the kernels:
+Resources that clients share, by the sources and in the kernels:
 
 - a port: its clients send through one FIFO (of each link of an aggregation group), as do those of a slower link behind
   it. A port is never divided, and a scenario of one port is one part;
-- a durable queue: its flows' clients take messages from one another, and its dead message queue receives what it
-  removes [SOL-ENDPOINTS]. Groups with flows of one queue, and queues whose dead messages come to one another, are one
-  part. A shared subscription, a fan-out and an endpoint are of one group, and so of one port;
+- a durable queue: its flows' clients compete for its messages, and its dead message queue receives the messages that it
+  removes [SOL-ENDPOINTS]. Groups with flows of one queue, and queues connected by dead messages, are one part. A shared
+  subscription, a fan-out and an endpoint belong to one group, and so to one port;
 - the whole broker: egress buffers, whose load disconnects the slowest client; the ingress rate, first come first
-  served, and the ingress buffers that fill by it [SOL-QUEUES, "Data Buffer Management"]; the limit of unacknowledged
-  deliveries of all flows. Where a scenario sets one of them it is one part.
+  served, and the ingress buffers that it fills [SOL-QUEUES, "Data Buffer Management"]; the limit of unacknowledged
+  deliveries of all flows. A scenario that sets one of them is one part.
 
-Everything else is of one client: its queues, connection, window, endpoint, slowness and keepalives, and its random
-numbers, which have keys by names (`sim.arrivals.streams`). Profiles are limits, not shared state, and a timed change of
-one reaches each of its clients.
+Everything else belongs to one client: its queues, connection, window, endpoint, slowness and keepalives, and its random
+numbers, whose keys are derived from names (`sim.arrivals.streams`). Profiles are limits, not shared state, and a timed
+change of one applies to each of its clients.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ Node = tuple[str, str]
 def independent_parts(scenario: Scenario) -> tuple[Scenario, ...]:
     """Return the parts of a scenario, in the order of their first groups; the scenario alone where it is one part.
 
-    The parts depend on the scenario alone, never on the machine. One that names what it does not have, or has a name
-    twice, is one part: its layout raises the error.
+    The parts depend on the scenario alone, never on the machine. A scenario with an unknown or duplicate name is one
+    part:
+    its layout raises the error.
     """
     broker = scenario.broker
     if broker.egress_buffer_bytes > 0 or broker.ingress_rate_bits_per_second > 0:
@@ -81,7 +82,7 @@ def independent_parts(scenario: Scenario) -> tuple[Scenario, ...]:
 
 
 def expected_arrivals(scenario: Scenario, traffic: Traffic) -> float:
-    """Return about how many messages a traffic brings, one for each client that receives it."""
+    """Return the approximate number of messages of a traffic, counted once for each client that receives them."""
     clients = next((each.count for each in scenario.groups if each.name == traffic.to), 1)
     copies = 1 if traffic.shared else clients
     arrivals = traffic.arrivals
@@ -103,7 +104,7 @@ def expected_arrivals(scenario: Scenario, traffic: Traffic) -> float:
 
 
 def _links(scenario: Scenario) -> Iterable[tuple[Node, Node]]:
-    """Yield the pairs that share something."""
+    """Yield pairs of groups, ports and queues that share a resource."""
     for group in scenario.groups:
         yield ("group", group.name), ("port", group.port)
     for queue in scenario.durable_queues:
@@ -116,7 +117,7 @@ def _links(scenario: Scenario) -> Iterable[tuple[Node, Node]]:
 
 
 def _joined(nodes: list[Node], links: Iterable[tuple[Node, Node]]) -> dict[Node, Node] | None:
-    """Return for each node the one that its component is known by; None: a name is there twice, or not at all."""
+    """Return for each node the representative of its component; None where a name is unknown or used twice."""
     first = {node: node for node in nodes}
     if len(first) < len(nodes):
         return None
@@ -138,7 +139,7 @@ def _has_clients(whole: dict[Node, Node], component: Node) -> bool:
 
 
 def _places(loads: dict[Node, float]) -> dict[Node, int]:
-    """Return the part of each component with a load: the largest first, each to the part with the least so far."""
+    """Return the part of each component by its load: the largest first, each to the part with the least load so far."""
     totals = [0.0] * min(MOST_PARTS, len(loads))
     places: dict[Node, int] = {}
     for component in sorted(loads, key=lambda each: -loads[each]):
@@ -153,7 +154,7 @@ def _first_group(scenario: Scenario, whole: dict[Node, Node], places: dict[Node,
 
 
 def _part(scenario: Scenario, own: set[Node]) -> Scenario:
-    """Return the scenario with its own ports, groups and queues alone, and what is of them."""
+    """Return the scenario reduced to one part's ports, groups and queues and the elements that refer to them."""
     changes = [(change, changed_part(change)) for change in scenario.changes]
     return replace(
         scenario,

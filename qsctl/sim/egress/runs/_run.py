@@ -1,9 +1,9 @@
-"""One replication of an egress model: the kernel, and between its strides what happens at set times.
+"""One replication of an egress model: calls of the main kernel, and between them the events at fixed times.
 
-The kernel runs from one set time to the next (a change, an absence, the end of a second, the end of the warm-up), so
-that these cost it nothing. At one instant: the end of the warm-up, so that all of its instant is observed; then
-acknowledgments and timers, the second's end, connections, disconnections, pauses' marks and timed changes in the
-scenario's order, then arrivals.
+The kernel runs from one fixed time to the next (a change, an absence, the end of a second, the end of the warm-up), so
+that these cost it nothing. The order at one instant: the end of the warm-up, so that the whole instant is observed;
+then acknowledgments and timers, the second's end, connections, disconnections, the events of pauses and timed changes
+in the scenario's order, then arrivals.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class EgressRun:
 
     @property
     def messages(self) -> int:
-        """Arrivals simulated so far, warm-up included, with those that ingress refused."""
+        """Arrivals simulated so far, including the warm-up and those that the ingress refused."""
         return int(self.arrays.state["arrived"]) + self._ingress.turned_away
 
     @property
@@ -115,7 +115,7 @@ class EgressRun:
 
     @property
     def slow_percent(self) -> npt.NDArray[Any]:
-        """The slowness of every client at the last full second."""
+        """The slowness of every client at the end of the last second, in percent."""
         return self._slow.percent
 
     def step(self, until_ns: Nanoseconds) -> Stop:
@@ -180,7 +180,7 @@ class EgressRun:
         return rows
 
     def take_events(self) -> Rows:
-        """Return the events since the last call, a copy."""
+        """Return a copy of the events since the last call."""
         for row in self.arrays.take_kernel_events():
             self._raise(int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), row["event"])
         rows = np.zeros(len(self._events), EVENT_ROW)
@@ -190,7 +190,7 @@ class EgressRun:
         return rows if self._level is LogLevel.EVENTS else rows[:0]
 
     def finish(self) -> Stop:
-        """Write what is still in the broker as `held`; call it again while it answers LOG_FULL."""
+        """Log the messages still in the broker as `held`; to be called again while it returns LOG_FULL."""
         arrays = self.arrays
         if not self._finished:
             self._finished = True
@@ -215,19 +215,19 @@ class EgressRun:
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a client and queue that carried traffic, as columns."""
+        """Return one row for each client and queue that carried traffic, as columns."""
         observed = max(0, min(self.now_ns, self._scenario.horizon_ns) - self._scenario.warm_up_ns)
         return counter_columns(self.names, self.queue_names, self.arrays, observed)
 
     def _drain(self, until_ns: Nanoseconds) -> None:
-        """Apply the acknowledgments by which messages count, of clients that had nothing to ask for."""
+        """Process pending acknowledgments up to `until_ns` that affect counters: those of G-1 and of lossy links."""
         clients = self.arrays.clients
         for c in np.flatnonzero((clients["traits"] & (r.HOLD | r.LOSSY) != 0) & (clients["next_ack"] <= until_ns)):
             self.arrays.ensure_room()
             self.arrays.kernel(drain, int(c), until_ns)
 
     def _count_at_ingress(self) -> Rows:
-        """Count as waiting what the broker has accepted but not whole when the run ends: it is in no queue."""
+        """Count messages that ingress is still receiving at the end of the run as waiting; return their log rows."""
         arrays = self.arrays
         left = self._rows[arrays.state["position"] :]
         if self.now_ns < self._scenario.horizon_ns:
@@ -285,7 +285,7 @@ class EgressRun:
         self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
 
     def _check_endpoints(self) -> None:
-        """Threshold events of endpoints with a limit (80 and 60 percent: [SOL-QUEUES]), looked at each second."""
+        """Raise the threshold events of endpoints with a limit (80 and 60 %: [SOL-QUEUES]), checked each second."""
         endpoints = self.arrays.endpoints
         most, largest = endpoints["held_max"], endpoints["bytes_max"]
         if not ((most > 0) | (largest > 0)).any():
@@ -353,7 +353,7 @@ class EgressRun:
         state["load_fall"] = self._clear_bytes if self._load_set else -1
 
     def _load_changed(self) -> None:
-        """Raise the event of the threshold that the egress buffers crossed; disconnect the slowest while above 100%."""
+        """Raise the event of the buffer threshold that was crossed; disconnect the slowest client while above 100 %."""
         state = self.arrays.state
         now = int(state["now"])
         self.now_ns = now

@@ -1,17 +1,17 @@
-"""One replication of an egress model whose independent ports are simulated by threads beside one another.
+"""One repetition of an egress model whose independent ports are simulated by parallel threads.
 
-Each part (`independent_ports`) is an `EgressRun` of its own, with its own arrays and arrivals; kernels hold no
-interpreter lock. Numbers of clients and topics become those of the whole scenario on the way out.
+Each part (`independent_ports`) is an `EgressRun` of its own, with its own arrays and arrivals; kernels release the
+interpreter lock. Numbers of clients and topics are translated to those of the whole scenario on output.
 
-Nothing depends on the number of threads: a scenario that has parts and is large enough is always simulated so, by one
-thread part after part. The parts run from one instant to the next, `_stride_ns` apart, and the rows of the log come by
-(stride, part, place in the part's own log); of each client this is the order in which its fate was known, as without
-parts. Counters, events and happenings are those of a run without parts, to the bit: each belongs to a client, but for
-totals of the whole broker, which are added.
+Nothing depends on the number of threads: a scenario that has parts and is large enough is always simulated in parts, by
+one thread part after part. The parts advance from one instant to the next, `_stride_ns` apart, and the rows of the log
+are ordered by (stride, part, position in the part's own log); for each client this is the order in which its outcomes
+were decided, as without parts. Counters, events and happenings equal those of a run without parts, to the bit: each
+belongs to a client, except totals of the whole broker, which are added.
 
-Measured on two processors, 10^7 messages to two ports at level counters, wall time, the best of seven turns beside
-other load: one thread 0.70 s (without parts 0.71 s), two threads 0.43 s, in single turns up to 1.87 times as fast; two
-forked processes 0.44 s, two spawned ones, as a program with threads needs them, 1.69 s. So it is threads.
+Measured on two processors, 10^7 messages to two ports at level counters, wall time, the best of seven alternating runs
+beside other load: one thread 0.70 s (without parts 0.71 s), two threads 0.43 s, in single runs up to 1.87 times as
+fast; two forked processes 0.44 s, two spawned ones, as a program with threads needs them, 1.69 s. Hence threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STRIDE_MESSAGES: Final = 1 << 16
 
 
 def egress_run(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Return a run of a scenario: in parts, where it has any and they pay.
+    """Return a run of a scenario, in parts where it has independent ones and enough messages to profit.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
@@ -55,11 +55,11 @@ def egress_run(scenario: Scenario, replication: int, level: LogLevel, chunk_rows
 
 
 class _PartRun:
-    """A part's run, and what it has logged since the last stride began.
+    """The run of one part, and its log rows since the last stride began.
 
     Args:
-        run: of the part.
-        clients: the whole scenario's numbers of its clients and durable queues, then -1.
+        run: the part's run.
+        clients: the whole scenario's numbers of the part's clients and durable queues, followed by -1 for "none".
     """
 
     def __init__(self, run: EgressRun, clients: npt.NDArray[Any]) -> None:
@@ -70,12 +70,12 @@ class _PartRun:
         self._pieces: list[Rows] = []
 
     def step(self, until_ns: Nanoseconds) -> None:
-        """Simulate to an instant; the rows are kept."""
+        """Simulate to an instant and keep the log rows."""
         while self.run.step(until_ns) is Stop.LOG_FULL:
             self._pieces.append(self._named(self.run.take_log()).copy())
 
     def take_log(self) -> list[Rows]:
-        """Return the rows since the last call: the last piece is a view that the next step overwrites."""
+        """Return the log rows since the last call; the last array is a view that the next step overwrites."""
         pieces, self._pieces = [*self._pieces, self._named(self.run.take_log())], []
         return [each for each in pieces if len(each)]
 
@@ -92,15 +92,15 @@ class _PartRun:
 
 
 class ParallelRun:
-    """A run of egress queues in parts.
+    """A run of egress queues that is simulated in independent parts.
 
     Args:
-        scenario: the whole one.
-        parts: those of `independent_parts`, two or more.
-        replication: its number.
-        level: of the log.
-        chunk_rows: rows that a part keeps before it copies them.
-        stride_ns: from one instant to which all parts are simulated to the next one.
+        scenario: the whole scenario.
+        parts: the result of `independent_parts`, two or more.
+        replication: the repetition's number.
+        level: the log level.
+        chunk_rows: the number of rows that a part writes before it copies them.
+        stride_ns: the time between the instants at which all parts are synchronized.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class ParallelRun:
 
     @property
     def messages(self) -> int:
-        """Arrivals simulated so far, warm-up included, with those that ingress refused."""
+        """Arrivals simulated so far, including the warm-up and those that the ingress refused."""
         return sum(each.run.messages for each in self._parts)
 
     def step(self, until_ns: Nanoseconds) -> Stop:
-        """Simulate to `until_ns` (exclusive, at most the horizon) or until there are rows to take."""
+        """Simulate to `until_ns` (exclusive, at most the horizon) or until log rows are available."""
         until_ns = min(until_ns, self._horizon_ns)
         while True:
             if self._rows:
@@ -153,7 +153,10 @@ class ParallelRun:
                     self._rows += part.take_log()
 
     def take_log(self) -> Rows:
-        """Return rows of one part, a view that the next `step` overwrites; those of a stride come once it is over."""
+        """Return rows of one part, a view that the next `step` overwrites.
+
+        Rows are available at the end of a stride.
+        """
         return self._rows.popleft() if self._rows else np.zeros(0, LOG_ROW)
 
     def take_events(self) -> Rows:
@@ -162,7 +165,7 @@ class ParallelRun:
         return _whole_summed(events[np.argsort(events["at_ns"], kind="stable")])
 
     def finish(self) -> Stop:
-        """Write what is still in the broker as `held`; call it again while it answers LOG_FULL."""
+        """Log the messages still in the broker as `held`; to be called again while it returns LOG_FULL."""
         if self._finishing == 0:
             # Ctrl-C may have ended the last step between two parts.
             self.now_ns = max(self.now_ns, *(each.run.now_ns for each in self._parts))
@@ -177,7 +180,7 @@ class ParallelRun:
         return Stop.LOG_FULL if self._rows else Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a client and queue that carried traffic, as columns."""
+        """Return one row for each client and queue that carried traffic, as columns."""
         found = [(each, each.run.counters()) for each in self._parts]
         clients = np.concatenate([part.clients[columns["client_id"]] for part, columns in found])
         queues = np.array([self.queue_names.index(name) for _, columns in found for name in columns["queue"]], np.int64)
@@ -200,7 +203,7 @@ class ParallelRun:
         return noted.summed(self.names)
 
     def _advance(self, until_ns: Nanoseconds) -> None:
-        """Simulate all parts to an instant; all have come to it, or to an error, when this returns or raises."""
+        """Simulate all parts to an instant; every part has reached it, or failed, when this returns or raises."""
         if self._threads is None:
             for part in self._parts:
                 part.step(until_ns)
@@ -214,7 +217,7 @@ class ParallelRun:
 
 
 def _numbers_of(scenario: Scenario, part: Scenario) -> npt.NDArray[Any]:
-    """Return the whole scenario's numbers of a part's clients and durable queues, and -1 behind them for none."""
+    """Return the whole scenario's numbers of a part's clients and durable queues, followed by -1 for "none"."""
     ranges = client_ranges(scenario)
     spans = [ranges[name] for name in client_ranges(part)]
     numbers = [np.arange(first, first + count, dtype=np.int32) for first, count in spans]
@@ -222,7 +225,7 @@ def _numbers_of(scenario: Scenario, part: Scenario) -> npt.NDArray[Any]:
 
 
 def _number_topics(scenario: Scenario, parts: Sequence[Scenario], runs: Sequence[_PartRun]) -> None:
-    """Give each part the whole scenario's numbers of its topics, which rise from traffic to traffic."""
+    """Set each part's topic numbers in the whole scenario, where they are consecutive from traffic to traffic."""
     counts: dict[int, tuple[_PartRun, int]] = {}
     for part, run in zip(parts, runs, strict=True):
         places = [i for i, each in enumerate(scenario.traffic) if any(each is own for own in part.traffic)]
@@ -239,7 +242,7 @@ def _number_topics(scenario: Scenario, parts: Sequence[Scenario], runs: Sequence
 
 
 def _whole_summed(events: Rows) -> Rows:
-    """Return events with the totals of the whole broker, one a part, added."""
+    """Return the events with the whole broker's totals, of which each part has one, added up."""
     whole = np.flatnonzero((events["client_id"] < 0) & np.isin(events["event"], list(TOTALS)))
     again: list[int] = []
     first: dict[tuple[int, int], int] = {}

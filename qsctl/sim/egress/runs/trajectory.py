@@ -1,8 +1,8 @@
-"""A run of an egress model that can be left at an instant and gone on with from there, again and again.
+"""A run of an egress model whose state can be saved and resumed repeatedly, for multilevel splitting.
 
-The arrays that the kernels change lie one behind the other in one piece of memory, so that to keep a state and to go
-back to it is one copy each. What only measures waits, the histograms, is not part of it. Arrivals and whatever else is
-random after the instant are drawn anew, see `arrivals.branching` and `queues.watch`.
+The arrays that the kernels change are consecutive in one block of memory, so that saving and restoring a state are one
+copy each. Histograms, which only measure waits, are excluded. Arrivals and all other random values after the instant
+are drawn anew for each branch, see `arrivals.branching` and `queues.watch`.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _AHEAD: Final = ("ingress_refused", "too_big", "first_refused")
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
-    """Offsets of the arrays in one block of memory."""
+    """One block of memory with the offsets of the arrays in it."""
 
     bytes: npt.NDArray[Any]
     places: dict[str, tuple[int, int, Any]]
-    """By the array's name: its first byte, its bytes and its type."""
+    """For each array's name: its offset in bytes, its size in bytes and its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedBroker:
-    """The state of a run at an instant."""
+    """The saved state of a run at an instant."""
 
     memory: RunMemory
     copied: npt.NDArray[Any]
@@ -69,12 +69,16 @@ class SavedBroker:
     numbers: tuple[Any, ...]
     instant_ns: Nanoseconds
     known: dict[str, Any] = field(default_factory=dict)
-    """Results of the first branch for the others: `rows` yet to come up to the instant, and the `streams` then."""
+    """Results that the first branch computes for the others.
+
+    `rows`: the arrivals still to be processed up to the instant; `streams`: the state of the arrival streams after
+    them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class IngressState:
-    """Ingress at the beginning of the present window, and how many of its arrivals came to the queues since."""
+    """The ingress at the beginning of the present window; `used` of its arrivals have reached the queues since."""
 
     streams: StreamsState
     used: int
@@ -84,7 +88,7 @@ class IngressState:
 
 
 class BranchingIngress(Ingress):
-    """Ingress that can go back to an instant of the present window."""
+    """An ingress that can return to an earlier instant of the present window."""
 
     def __init__(self, scenario: Scenario, streams: BranchingStreams) -> None:
         super().__init__(scenario, streams)
@@ -94,13 +98,13 @@ class BranchingIngress(Ingress):
 
     @property
     def filters(self) -> bool:
-        """Return whether arrivals reach their queues later than they come, or not at all."""
+        """Return whether the ingress delays or refuses arrivals."""
         return self._filters
 
     def window(
         self, until_ns: Nanoseconds, left: npt.NDArray[Any], losses: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
-        """Return the next rows, then events and rows of refusals."""
+        """Return the next window as `Ingress.window` does, and keep the state before it for `save`."""
         before = self._arrays(losses) if self._filters else ()
         turned_away = self.turned_away
         kept = left.copy() if self._filters else None
@@ -110,16 +114,17 @@ class BranchingIngress(Ingress):
         return admitted
 
     def save(self, used: int) -> IngressState:
-        """Return the state at the beginning of the present window, `used` of whose arrivals have come."""
+        """Return the state at the beginning of the present window; `used` is the number of arrivals processed since."""
         begun = self._begun
         return IngressState(self._branching.save(), begun.used + used, begun.turned_away, begun.left, begun.arrays)
 
     def restore(
         self, saved: IngressState, losses: npt.NDArray[Any], until_ns: Nanoseconds | None
     ) -> npt.NDArray[Any] | None:
-        """Go back to a window; return those of its arrivals before `until_ns`, or all, that are to come.
+        """Return to the window of a saved state, and return its unprocessed arrivals: all, or those before `until_ns`.
 
-        None: they are those that were to come before, as far as they are before `until_ns`.
+        Returns None where the ingress does not filter: the arrivals saved with the state apply, those before
+        `until_ns`.
         """
         self._begun = saved
         self.turned_away = saved.turned_away
@@ -134,23 +139,29 @@ class BranchingIngress(Ingress):
         return as_records(admitted[saved.used :].copy())
 
     def streams_now(self) -> StreamsState:
-        """Return the streams as they are at the end of the present window."""
+        """Return the state of the streams at the end of the present window."""
         return self._branching.at_end()
 
     def go_to(self, saved: IngressState, streams: StreamsState) -> None:
-        """Go to where `restore` of this state went, whose streams were these then; nothing is filtered."""
+        """Set the state that a `restore` of `saved` led to, with the `streams` it had then.
+
+        Only where nothing is filtered.
+        """
         self._begun = saved
         self.turned_away = saved.turned_away
         self._branching.go_to(streams)
 
     def begin_anew(self, branch: int, left: npt.NDArray[Any], losses: npt.NDArray[Any]) -> None:
-        """Draw what comes from now on from streams of a branch; `left` came, and is not in its queues yet."""
+        """Draw later arrivals from the streams of a branch.
+
+        `left` are arrivals that have not reached their queues yet.
+        """
         self._branching.begin_anew(branch)
         kept = (left.copy(), self._arrays(losses)) if self._filters else (None, ())
         self._begun = IngressState(self._branching.save(), 0, self.turned_away, *kept)
 
     def refused_after(self, instant_ns: Nanoseconds, clients: frozenset[int], queue: int) -> int:
-        """Return how many copies for these queues the present window counts as refused that come after an instant."""
+        """Return the number of refused copies for these queues that the present window has counted after an instant."""
         turned = self._turned
         if not len(turned):
             return 0
@@ -164,7 +175,7 @@ class BranchingIngress(Ingress):
 
 
 class EgressTrajectory(EgressRun):
-    """A trajectory of egress queues, for splitting."""
+    """A run of egress queues that `sim.splitting` can branch."""
 
     def __init__(self, scenario: Scenario, replication: int, question: Question) -> None:
         super().__init__(
@@ -185,7 +196,7 @@ class EgressTrajectory(EgressRun):
         self._slow_saved: SlowSubscribers | None = None
 
     def _watched(self, scenario: Scenario, question: Question) -> npt.NDArray[Any]:
-        """Return the clients, and durable queues, that messages of the queue come to."""
+        """Return the clients, and durable queues, that receive messages of the queue in question."""
         found: list[int] = []
         for name in dict.fromkeys(
             traffic.to
@@ -206,7 +217,7 @@ class EgressTrajectory(EgressRun):
         return [self.queue_names[place] for place in sorted(places)]
 
     def _most(self, clients: npt.NDArray[Any]) -> int:
-        """Return the importance at which what is asked for happens, or is the next thing to happen."""
+        """Return the importance at which the rare event occurs, or is the next event."""
         if self._question.by_depth:
             return self._question.level
         if self._queue == 0:
@@ -215,11 +226,11 @@ class EgressTrajectory(EgressRun):
         return int(np.maximum(rows["max_depth"], rows["burst"]).max())
 
     def importance(self) -> int:
-        """Return the importance of the state."""
+        """Return the importance of the present state."""
         return int(self.arrays.kernel(watch.importance))
 
     def advance(self, low: int, high: int) -> bool:
-        """Go on while low ≤ importance < high; return False at the horizon."""
+        """Simulate while low ≤ importance < high; return False at the horizon."""
         state = self.arrays.state
         state["watch_low"], state["watch_high"] = low, high
         if self.step(self._scenario.horizon_ns) is Stop.CROSSED:
@@ -228,13 +239,13 @@ class EgressTrajectory(EgressRun):
         return False
 
     def skip(self, until_ns: Nanoseconds) -> None:
-        """Go on to an instant, whatever the importance is."""
+        """Simulate to an instant, regardless of the importance."""
         state = self.arrays.state
         state["watch_low"], state["watch_high"] = -r.FOREVER, r.FOREVER
         self.step(until_ns)
 
     def tally(self) -> QueueTally:
-        """Return what has been counted on the way to the present state."""
+        """Return the losses, messages and high-water mark counted on the path to the present state."""
         if self._warm_ns != INFINITE_NS:
             return QueueTally(0, 0, 0)
         lost, passed, mark = self.arrays.kernel(watch.counted)
@@ -243,7 +254,7 @@ class EgressTrajectory(EgressRun):
         return QueueTally(int(lost), int(lost + passed), int(mark))
 
     def save(self) -> SavedBroker:
-        """Return the state."""
+        """Return a copy of the present state."""
         arrays, state = self.arrays, self.arrays.state
         if self._growths != arrays.growths:
             self._pack()
@@ -264,7 +275,7 @@ class EgressTrajectory(EgressRun):
         )
 
     def resume(self, saved: SavedBroker, branch: int | None) -> None:
-        """Go back to a state that `save` gave."""
+        """Return to a saved state; with a branch number, later random values are drawn from that branch's streams."""
         arrays = self.arrays
         kept = [(name, int(arrays.state[name])) for name in KEPT]
         arrays.record[:] = saved.record
@@ -294,7 +305,10 @@ class EgressTrajectory(EgressRun):
             arrays.kernel(watch.begin_anew, branch)
 
     def _arrivals_of(self, saved: SavedBroker, branch: int | None) -> npt.NDArray[Any]:
-        """Go back to the arrivals of a state; return those that come yet, of a branch those up to the instant."""
+        """Restore the arrivals of a state and return the unprocessed ones.
+
+        For a branch, only those up to the instant.
+        """
         until = None if branch is None else min(saved.instant_ns + 1, saved.ingress.streams.end_ns)
         rows = self._branching.restore(saved.ingress, self.arrays.losses, until)
         if rows is not None:
@@ -307,7 +321,7 @@ class EgressTrajectory(EgressRun):
         return rows
 
     def _instant(self) -> Nanoseconds:
-        """Return up to where, included, everything has happened that has."""
+        """Return the instant up to which, inclusive, all events have been processed."""
         return max(self.now_ns, int(self.arrays.state["now"]))
 
     def _second(self) -> None:
@@ -315,7 +329,7 @@ class EgressTrajectory(EgressRun):
         super()._second()
 
     def _pack(self) -> None:
-        """Put the arrays of the state one behind the other."""
+        """Move the arrays of the state into one block of memory."""
         places: dict[str, tuple[int, int, Any]] = {}
         begin = 0
         for name, array in self.arrays.named():
@@ -337,9 +351,9 @@ class EgressTrajectory(EgressRun):
 
 
 def _unit_bytes(scenario: Scenario, clients: npt.NDArray[Any], queue: int) -> int:
-    """Return the mean bytes of a work unit of the messages for these queues: of the first ones; 0 where none come.
+    """Return the mean bytes of a work unit, of the first messages for these queues; 0 without messages.
 
-    The same for every replication: otherwise a threshold would be nearer to what is rare in one than in another.
+    It is computed from repetition 0 for all repetitions, so that an importance means the same in each.
     """
     streams = ArrivalStreams(scenario, 0)
     found, units = 0, 0

@@ -1,8 +1,8 @@
 """From the TCP transmit queue over port and link to the client's receive buffer, and the acknowledgment back.
 
-Kernels over record arrays: a message that may be sent in; the times when it leaves the port, reaches the client and is
-acknowledged out. Decides these times and, where a link loses segments, which are sent again. Does not decide which
-message is next: that is `queues`; nor what the application makes of it: that is `clients`.
+Kernels over record arrays. Input: a message that may be sent. Output: the times at which it leaves the port, reaches
+the client and is acknowledged. Decides these times and, where a link loses segments, which segments are sent again. The
+next message to send is decided by `queues`; its processing by the application by `clients`.
 
 - `port.py`: the port's line, which its clients share; `lossless.py`: a connection that loses nothing;
 - `tcp.py`, `congestion.py`: a connection that loses segments, and its congestion window;

@@ -1,9 +1,9 @@
-"""The congestion window of a lossy connection, its growth, and its reduction at a loss: Reno, and CUBIC by name.
+"""The congestion window of a lossy connection, its growth, and its reduction at a loss: Reno, and CUBIC by option.
 
-Reno (RFC 5681, RFC 3465): below the threshold the window grows by what is acknowledged, at most by two segments an
-acknowledgment; from there on by one segment for each window that is acknowledged, which is one a round trip. A loss
-halves it. CUBIC (RFC 9438): from a loss at W_max on the window follows W_max + 0.4 (t − K)³, t in seconds, or what a
-flow of Reno's average would have, whichever is more; a loss takes three tenths of it.
+Reno (RFC 5681, RFC 3465): below the threshold the window grows by the segments acknowledged, at most by two for each
+acknowledgment; above it by one segment for each window acknowledged, which is one a round trip. A loss halves it. CUBIC
+(RFC 9438): after a loss at W_max the window is the larger of W_max + 0.4 (t − K)³, t in seconds, and that of a Reno
+flow of the same average; a loss reduces it by three tenths.
 
 All in integers, so that every machine computes the same: milliseconds and thousandths of a segment.
 """
@@ -46,10 +46,9 @@ def cube_root(value: int) -> int:
 
 @inlined_part
 def opened(window: int, threshold: int, credit: int, acknowledged: int) -> tuple[int, int]:
-    """Return the window, and the parts of a segment that it has grown by, once the given number of segments is
-    acknowledged.
+    """Return the window after an acknowledgment of `acknowledged` segments, and the fractional growth left over.
 
-    In slow start, or in Reno's congestion avoidance.
+    For slow start and for Reno's congestion avoidance.
     """
     if window < threshold:
         return min(window + min(acknowledged, SLOW_START_SEGMENTS), threshold), credit
@@ -63,7 +62,7 @@ def opened(window: int, threshold: int, credit: int, acknowledged: int) -> tuple
 
 @inlined_part
 def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
-    """Open the window by an acknowledgment of the given number of segments."""
+    """Enlarge the congestion window after an acknowledgment of `acknowledged` segments."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     window = wide(tcp.window)
@@ -77,7 +76,7 @@ def grow(state: Any, c: int, t: int, acknowledged: int) -> None:
 
 @inlined_part
 def cubic_milli(peak: int, elapsed_ms: int, root_ms: int) -> int:
-    """Return the window of CUBIC's curve, in thousandths of a segment."""
+    """Return the value of CUBIC's window function, in thousandths of a segment."""
     span = max(-SPAN_MAX_MS, min(SPAN_MAX_MS, elapsed_ms - root_ms))
     return peak * MILLI + 2 * span * span * span // CUBED_MS_A_MILLI_TWICE
 
@@ -113,7 +112,7 @@ def follow_cubic(state: Any, c: int, t: int, acknowledged: int) -> int:
 
 @part
 def note_loss(state: Any, c: int) -> None:
-    """Lower the threshold: a segment was lost."""
+    """Lower the slow start threshold after the loss of a segment; for CUBIC record the window at the loss as well."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     flight = wide(tcp.newest - tcp.oldest)

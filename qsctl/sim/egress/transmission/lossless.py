@@ -1,4 +1,4 @@
-"""From the TCP transmit queue to the port and back, without loss: when a message leaves, when it is acknowledged."""
+"""The path from the TCP transmit queue to the port and back without loss: times of departure and acknowledgment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qsctl.sim.kernel.records import (
 
 @part
 def leave_link(state: Any, c: int, depart: int, size: int) -> int:
-    """Return when a message that left the port at `depart` leaves the client's slower link, which is a FIFO."""
+    """Return the time at which a message that left the port at `depart` leaves the client's slower link, a FIFO."""
     more = row(row(state, 0, STATE).more, c, MORE)
     left = max(more.link_free, depart) + serialization(size, more.link_num, more.link_den)
     more.link_free = left
@@ -31,10 +31,10 @@ def leave_link(state: Any, c: int, depart: int, size: int) -> int:
 
 @inlined_part
 def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: int, rare: Any) -> tuple[int, int]:
-    """Copy a message of the TCP transmit queue to the port's queue.
+    """Send a message of the TCP transmit queue to the port.
 
     Returns:
-        When its last byte leaves the port, and when it is acknowledged.
+        The time at which its last byte leaves the port, and the time at which it is acknowledged.
     """
     client = row(clients, c, CLIENT)
     depart = leave_port(row(state, 0, STATE).ports, wide(client.port), t, size)
@@ -56,7 +56,7 @@ def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: 
 
 @inlined_part
 def acknowledged_before_leaving(state: Any, clients: Any, c: int, time: int, rare: Any) -> int:
-    """Return `time`, or NONE where the client disconnects before the acknowledgment of that time."""
+    """Return `time`, that of an acknowledgment, or NONE where the client disconnects before."""
     if rare is not None and row(clients, c, CLIENT).traits & ABSENCES:
         return time if time < row(row(state, 0, STATE).more, c, MORE).next_absence else wide(NONE)
     return time

@@ -1,4 +1,4 @@
-"""The port: when what is given to it leaves it."""
+"""The port as a FIFO server with a line rate: the departure times of the bytes sent to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qsctl.sim.kernel.records import PORT
 
 @inlined_part
 def serialization(size: int, numerator: int, denominator: int) -> int:
-    """Return nanoseconds on the wire, rounded up."""
+    """Return the transmission time of `size` bytes in nanoseconds, rounded up."""
     if denominator == 1:
         return size * numerator
     return quotient(size * numerator + denominator - 1, denominator)
@@ -18,7 +18,10 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
 
 @inlined_part
 def leave_port_in_turn(ports: Any, number: int, t: int, size: int, count: int) -> tuple[int, int]:
-    """Give a port `count` times `size` bytes at `t`; return when the first begin to leave, and how long each takes."""
+    """Send `count` segments of `size` bytes to a port at `t`.
+
+    Returns the time at which the first begins to leave, and the transmission time of each.
+    """
     port = row(ports, number, PORT)
     begin = wide(max(t, port.free))
     pace = wide(serialization(size, port.num, port.den))
@@ -28,7 +31,7 @@ def leave_port_in_turn(ports: Any, number: int, t: int, size: int, count: int) -
 
 @inlined_part
 def leave_port(ports: Any, number: int, t: int, size: int) -> int:
-    """Return when the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
+    """Return when the last byte of a message sent to a port at `t` leaves it: a FIFO, by Lindley's recursion."""
     port = row(ports, number, PORT)
     depart = max(t, port.free) + serialization(size, port.num, port.den)
     port.free = depart

@@ -1,14 +1,14 @@
 """A client's end of its connection: a receive buffer, which readers of the application empty in order.
 
-TCP acknowledges what arrives; what is free of the buffer is the window that it advertises, and the broker sends no
-more than that, but that an empty buffer admits any message. A reader that is free begins the next message, which leaves
-the buffer then, works on it for a service time, and begins the next. The broker learns of the begin half a round trip
-later. So a client that needs 1 ms for a message takes 1,000 a second whatever its window. Our readings: each begin is
-reported (TCP would save reports of less than two segments); in a pause no reader begins; a guaranteed message leaves
-the buffer as it arrives, for the client's library queues it and the flow's window bounds that; a new connection finds
-its readers idle.
+TCP acknowledges the bytes that arrive, and advertises the free bytes of the buffer as its window; the broker never
+sends more than that, except that an empty buffer admits any message. A free reader begins the next message, which then
+leaves the buffer, processes it for a service time, and begins the next. The broker learns of the begin half a round
+trip later. So a client with one reader and a service time of 1 ms receives 1,000 messages a second at any window. Our
+readings: each begin is reported (TCP would omit reports of less than two segments); in a pause no reader begins; a
+guaranteed message leaves the buffer on arrival, since the client's library queues it and the flow's window limits that;
+a new connection finds its readers idle.
 
-What happens here is part of a client's own events: `next_ack` of its record is when the earliest of them is due, see
+These events are among a client's own: `next_ack` of its record is the time of the earliest of them, see
 `clients.application.next_of_client`.
 """
 
@@ -39,7 +39,7 @@ from qsctl.sim.kernel.records import (
 
 @part
 def service_time(state: Any, c: int) -> int:
-    """Draw what a reader needs for the client's next message, in nanoseconds."""
+    """Draw a reader's service time for the client's next message, in nanoseconds."""
     broker = row(state, 0, STATE)
     receiver = row(broker.receivers, c, RECEIVER)
     n = wide(receiver.drawn)
@@ -61,7 +61,7 @@ def service_time(state: Any, c: int) -> int:
 
 @part
 def after_pauses(state: Any, c: int, arrived: int, time: int) -> int:
-    """Return the first instant from `time` on that is in no pause; `arrived` never goes back from call to call."""
+    """Return the first instant at or after `time` outside all pauses; `arrived` must not decrease from call to call."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     while more.pause < more.pause_end and row(broker.pauses, more.pause, PAUSE).end <= arrived:
@@ -76,16 +76,17 @@ def after_pauses(state: Any, c: int, arrived: int, time: int) -> int:
 
 @part
 def closed(state: Any, c: int, size: int) -> bool:
-    """Return whether the receive buffer has no room for a message beside what is on its way to it and in it."""
+    """Return whether the receive buffer has no room for a message in addition to those in it and in flight."""
     receiver = row(row(state, 0, STATE).receivers, c, RECEIVER)
     return bool(receiver.occupied > 0 and receiver.occupied + size > receiver.buffer)
 
 
 @part
 def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, library: bool) -> None:
-    """Put a message that came at `arrived`, as the broker knows at `acknowledged`, behind those unread.
+    """Append a message that arrived at `arrived` to the unread ones, and schedule its reader.
 
-    `library`: it is a guaranteed message, which the client's library has taken off the buffer.
+    The broker learns of the arrival at `acknowledged`. `library`: it is a guaranteed message, which the client's
+    library has removed from the buffer.
     """
     broker = row(state, 0, STATE)
     receiver = row(broker.receivers, c, RECEIVER)
@@ -112,7 +113,7 @@ def receive(state: Any, c: int, node: int, acknowledged: int, arrived: int, libr
 
 @inlined_part
 def next_report(state: Any, c: int) -> int:
-    """Return when the broker learns that the oldest unread message was begun; FOREVER when there is none."""
+    """Return when the broker learns that the oldest unread message was begun; FOREVER without one."""
     broker = row(state, 0, STATE)
     head = wide(row(broker.receivers, c, RECEIVER).unread_head)
     return wide(row(broker.nodes, head, NODE).time) if head != NONE else wide(FOREVER)
@@ -120,7 +121,7 @@ def next_report(state: Any, c: int) -> int:
 
 @part
 def requeue(state: Any, c: int) -> None:
-    """Enter a client that is in the heap with its next event, which is an earlier one than it was."""
+    """Enter a client that is in the heap again, at its next event, which is now earlier."""
     broker = row(state, 0, STATE)
     push(broker.heap, broker.heap_count, wide(row(broker.clients, c, CLIENT).next_ack), c)
     broker.heap_count += 1
@@ -130,9 +131,9 @@ def requeue(state: Any, c: int) -> None:
 
 @part
 def expect(state: Any, c: int, time: int) -> None:
-    """Have the client's next event no later than `time`, in the heap too where the client waits in it.
+    """Set the client's next event to `time` if that is earlier, also in the heap where the client is in it.
 
-    Its entry for the later instant is skipped when that has come, for the client's next event is another one then.
+    The heap's entry for the later time is skipped when it is due, since it no longer matches the client's next event.
     """
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     if time < client.next_ack:

@@ -15,23 +15,23 @@ Our readings:
   acknowledgment. There are no selective acknowledgments;
 - the congestion window is counted in segments, as Linux counts it; the bytes in flight stay within the maximum window,
   too, and one segment may always be in flight;
-- a message leaves the transmit queue when its last byte is acknowledged, and its client has it when that and all
-  before it have arrived;
+- a message leaves the transmit queue when its last byte is acknowledged, and its client receives it when that byte and
+  all before it have arrived;
 - the receive buffer admits a segment that fits beside all that it holds, and the rest of the only message that it
   holds a part of;
-- what an application does not fill of the window does not keep it from growing.
+- the window grows even while the application does not fill it.
 
-No event of the receiver exists: what is sent over a connection arrives in the order of its sending, so that the
-sending of a segment decides at once which acknowledgment follows from it and when that is back. A delayed one is
+The receiver has no events: segments arrive in the order of their sending, so that the sending of a segment decides at
+once which acknowledgment follows from it and when that arrives. A delayed one is
 certain when no other segment arrives before its timer is over; until then the next segment may bring it forward. And
 segments of full size that are sent at one instant, none of them lost, are one record, and so are their acknowledgments.
 
-A client that has all that is in flight, which is acknowledged before a time-out, sends nothing again: its
-acknowledgments are processed when it next has something to send that they make room for, or when some of them are
-there. Then those of one record, of segments of one record, are one step: only the round trips measured and the window
-follow each of them. A message that nothing holds up goes out at once, without a look at what is acknowledged.
+Where all segments in flight arrive and are acknowledged before a time-out, nothing is sent again: the acknowledgments
+are processed later, when the client needs their room for a message or something observes its state. Those of one
+record, for segments of one record, are then one step; only the measured round trips and the window are computed for
+each. A message that needs no room is sent at once, without processing acknowledgments.
 
-A client without loss has none of this: see `clients.connection`.
+For a client without loss, see `clients.connection`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ DUPLICATES: Final = 3
 
 @inlined_part
 def allocate_segment(state: Any) -> int:
-    """Take a record of the free list: each event finds as many as it may need."""
+    """Allocate a record from the free list, which every event finds long enough for its needs."""
     broker = row(state, 0, STATE)
     place = wide(broker.segment_free)
     segment = row(broker.segments, place, SEGMENT)
@@ -87,7 +87,7 @@ def allocate_segment(state: Any) -> int:
 
 @inlined_part
 def append(state: Any, first: int, last: int) -> tuple[int, int]:
-    """Append a record to a list from `first`, NONE where it is empty, to `last`; return its new ends."""
+    """Append a record to the list from `first` (NONE where it is empty) to `last`; return its new ends."""
     place = allocate_segment(state)
     if first == NONE:
         return place, place
@@ -97,7 +97,7 @@ def append(state: Any, first: int, last: int) -> tuple[int, int]:
 
 @inlined_part
 def append_answer(state: Any, c: int) -> Any:
-    """Append an acknowledgment to those on their way; return its record."""
+    """Append an acknowledgment to those in flight to the sender; return its record."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     first, last = append(state, wide(tcp.answer_first), wide(tcp.answer_last))
@@ -108,7 +108,10 @@ def append_answer(state: Any, c: int) -> Any:
 
 @inlined_part
 def append_segment(state: Any, c: int, t: int, size: int, count: int) -> int:
-    """Append `count` new segments of `size` bytes to those in flight, sent at `t`; return the place of their record."""
+    """Append `count` new segments of `size` bytes, sent at `t`, to those in flight.
+
+    Return the index of their record.
+    """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     first, place = append(state, wide(tcp.first), wide(tcp.last))
@@ -128,7 +131,7 @@ def append_segment(state: Any, c: int, t: int, size: int, count: int) -> int:
 
 @inlined_part
 def release_segment(state: Any, place: int) -> None:
-    """Give a record back."""
+    """Return a record to the free list."""
     broker = row(state, 0, STATE)
     row(broker.segments, place, SEGMENT).next = broker.segment_free
     broker.segment_free = place
@@ -137,9 +140,9 @@ def release_segment(state: Any, place: int) -> None:
 
 @inlined_part
 def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
-    """Have the receiver acknowledge, `arrived` + `back` from the start of the run, all that it has in order.
+    """Have the receiver acknowledge all segments received in order; the sender receives it at `arrived` + `back`.
 
-    One that was delayed and is not sent before `arrived` becomes this one.
+    A delayed acknowledgment that is still unsent at `arrived` is replaced by this one.
     """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -156,7 +159,7 @@ def return_acknowledgment(state: Any, c: int, arrived: int, back: int) -> None:
 
 @inlined_part
 def delay_acknowledgment(state: Any, c: int, arrived: int) -> None:
-    """Have the receiver wait for another segment before it acknowledges what came in order at `arrived`."""
+    """Start the receiver's delayed acknowledgment for the segment that arrived in order at `arrived`."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     due = wide(arrived + tcp.delay)
@@ -167,7 +170,7 @@ def delay_acknowledgment(state: Any, c: int, arrived: int) -> None:
 
 @inlined_part
 def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
-    """Note when a client that reads has its messages whole: `size` more bytes arrived in order."""
+    """Record which messages are complete at a client with readers, after `size` more bytes arrived in order."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     tcp.bytes_arrived += size
@@ -183,7 +186,7 @@ def receive_bytes(state: Any, c: int, size: int, arrived: int) -> None:
 
 @part
 def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
-    """Receive a segment at the client's end at `arrived`, and decide what it acknowledges."""
+    """Receive a segment at the client's end at `arrived`, and decide on its acknowledgment."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     segment = row(broker.segments, place, SEGMENT)
@@ -225,7 +228,7 @@ def arrive_at_client(state: Any, c: int, place: int, arrived: int) -> None:
 def arrive_in_turn(state: Any, c: int, arrived: int, pace: int, count: int) -> None:
     """Receive `count` segments in order, the first at `arrived` and each next one `pace` later.
 
-    The receiver acknowledges each of them, or every second one, for none waits as long as the acknowledgment's timer.
+    The receiver acknowledges each of them, or every second one; its timer does not expire between two of them.
     """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -258,7 +261,7 @@ def arrive_in_turn(state: Any, c: int, arrived: int, pace: int, count: int) -> N
 
 @part
 def transmit(state: Any, c: int, t: int, place: int) -> int:
-    """Send a segment at `t`, for the first time or again; return when its last byte leaves the port."""
+    """Send a segment at `t`, for the first time or again; return the time at which its last byte leaves the port."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     tcp = row(broker.connections, more.connection, TCP)
@@ -281,7 +284,7 @@ def transmit(state: Any, c: int, t: int, place: int) -> int:
 
 @inlined_part
 def send_again(state: Any, c: int, t: int, place: int) -> None:
-    """Send a segment again, the first of its record, which has it alone from now on."""
+    """Send the first segment of a record again, after moving the record's other segments to a record of their own."""
     broker = row(state, 0, STATE)
     segment = row(broker.segments, place, SEGMENT)
     if segment.count > 1:
@@ -305,7 +308,7 @@ def send_again(state: Any, c: int, t: int, place: int) -> None:
 
 @inlined_part
 def new_segment_size(state: Any, c: int) -> int:
-    """Return the bytes of the next new segment that the windows of both ends allow beside what is in flight; else 0."""
+    """Return the bytes of the next new segment that both windows allow in addition to those in flight; 0 if none."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     more = row(broker.more, c, MORE)
@@ -341,9 +344,9 @@ def cut_segment(state: Any, c: int, t: int, size: int) -> None:
 
 @inlined_part
 def leave_queue(state: Any, c: int, size: int, depart: int, pace: int, sent: int) -> None:
-    """Note when the messages whose last bytes are among the next `sent` of the transmit queue have left the port.
+    """Record departure times of the messages whose last bytes are among the next `sent` bytes of the transmit queue.
 
-    The first `size` of these bytes leave at `depart`, and as many more with each `pace` from there on.
+    The first `size` of these bytes leave the port at `depart`, and each further `size` bytes `pace` later.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -366,7 +369,7 @@ def leave_queue(state: Any, c: int, size: int, depart: int, pace: int, sent: int
 
 @inlined_part
 def next_of_connection(state: Any, c: int) -> int:
-    """Return when the next acknowledgment is back or the retransmission timer is over; FOREVER for neither."""
+    """Return the time of the next acknowledgment or of the end of the retransmission timer; FOREVER for neither."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     due = wide(tcp.due)
@@ -377,10 +380,11 @@ def next_of_connection(state: Any, c: int) -> int:
 
 @inlined_part
 def sent_in_turn(state: Any, c: int, allowed: int, size: int) -> int:
-    """Return how many of the segments of `size` bytes that may go now are not lost and arrive in order, one by one.
+    """Return the number of segments of `size` bytes that may be sent now and arrive in order, none of them lost.
 
-    Nothing can happen between them: they are sent at one instant, and one record has them all. 0 where the first of
-    them is not such a one, and where the client reads or has a link of its own, whose pace is another one.
+    Nothing happens between them: they are sent at one instant, and share one record. 0 where the first of them is lost
+    or
+    out of order, and where the client has readers or a link of its own, which has another pace.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -404,7 +408,10 @@ def sent_in_turn(state: Any, c: int, allowed: int, size: int) -> int:
 
 @inlined_part
 def send_alike(state: Any, c: int, t: int, size: int, count: int) -> int:
-    """Send `count` new segments of `size` bytes at `t`, none of which is lost; return when the last leaves the port."""
+    """Send `count` new segments of `size` bytes at `t`, none of which is lost.
+
+    Returns the time at which the last byte leaves the port.
+    """
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     tcp = row(broker.connections, more.connection, TCP)
@@ -432,9 +439,9 @@ def cut_segments(state: Any, c: int, t: int, size: int, count: int) -> None:
 
 @inlined_part
 def arrives_in_order(state: Any, c: int, size: int) -> bool:
-    """Return whether a message can be sent at once, behind none that waits, and none of its segments is lost.
+    """Return whether a message can be sent at once, before any other, and all its segments arrive in order.
 
-    Nor is any before them. True also where acknowledgments that are back are not processed yet.
+    True also where returned acknowledgments are still unprocessed.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -461,7 +468,7 @@ def arrives_in_order(state: Any, c: int, size: int) -> bool:
 
 @inlined_part
 def send_in_order(state: Any, c: int, t: int, size: int) -> int:
-    """Send a message at `t` that `arrives_in_order`; return when its last byte leaves the port."""
+    """Send a message for which `arrives_in_order` is true at `t`; return when its last byte leaves the port."""
     broker = row(state, 0, STATE)
     mss = wide(row(broker.more, c, MORE).mss)
     depart = wide(t)
@@ -478,7 +485,7 @@ def send_in_order(state: Any, c: int, t: int, size: int) -> int:
 
 @part
 def send_segments(state: Any, c: int, t: int) -> None:
-    """Send at `t` what the windows allow: first what a time-out has to be sent again, then new segments."""
+    """Send the segments that the windows allow at `t`: first those to be sent again after a time-out, then new ones."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     allowed = wide(tcp.window)
@@ -508,9 +515,10 @@ def send_segments(state: Any, c: int, t: int) -> None:
 
 @inlined_part
 def expects_no_loss(state: Any, c: int) -> bool:
-    """Return whether all that is in flight has arrived, and is acknowledged before a time-out: no timer will end.
+    """Return whether all segments in flight have arrived and are acknowledged before any time-out.
 
-    Nothing is sent again then, so that the acknowledgments can wait until the client has something to send.
+    Nothing is sent again then, so that the acknowledgments can remain unprocessed until the client has something to
+    send.
     """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -528,9 +536,9 @@ def expects_no_loss(state: Any, c: int) -> bool:
 
 @part
 def take_acknowledgment(state: Any, c: int, t: int) -> bool:
-    """Process what `next_of_connection` named: an acknowledgment that is back at `t`, else the time-out.
+    """Process the event whose time `next_of_connection` returned: an acknowledgment received at `t`, else the time-out.
 
-    Returns whether bytes of the oldest message were acknowledged; `bytes_acknowledged` counts them.
+    Returns whether new bytes were acknowledged; `bytes_acknowledged` counts them.
     """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -557,7 +565,7 @@ def take_acknowledgment(state: Any, c: int, t: int) -> bool:
 
 @inlined_part
 def acknowledge_before(state: Any, c: int, t: int, upto: int) -> None:
-    """Remove the segments before `upto`, new ones among them, which an acknowledgment that is back at `t` has."""
+    """Remove the segments before `upto`, which an acknowledgment at `t` covers, and measure their round trip."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -589,10 +597,11 @@ def acknowledge_before(state: Any, c: int, t: int, upto: int) -> None:
 
 @inlined_part
 def acknowledge_in_turn(state: Any, c: int, place: int, until: int) -> int:
-    """Process the first ones of the acknowledgments of one record in one step; return when the last was back.
+    """Process several acknowledgments of one record in one step; return the time of the last one, or NONE for none.
 
-    Those back up to `until`, but not the last of the record, and all of segments of one record, before the last byte of
-    the first message. NONE for none of them.
+    These are those up to `until`, except the record's last one, of segments of one record and before the last byte of
+    the
+    first message.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -641,7 +650,7 @@ def acknowledge_in_turn(state: Any, c: int, place: int, until: int) -> int:
 
 @inlined_part
 def start_timer_again(state: Any, c: int, t: int) -> None:
-    """Have the retransmission timer begin at `t`, when new segments were acknowledged, if others are in flight."""
+    """Restart the retransmission timer at `t`, when new segments were acknowledged and others are in flight."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     set_time_out(state, c)
@@ -653,7 +662,7 @@ def start_timer_again(state: Any, c: int, t: int) -> None:
 
 @part
 def advance_to(state: Any, c: int, t: int, upto: int) -> None:
-    """Process an acknowledgment of all segments before `upto`, of new ones among them."""
+    """Process an acknowledgment, at `t`, of all segments before `upto`, at least one of which is new."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     acknowledged = wide(upto - tcp.oldest)
@@ -676,7 +685,7 @@ def advance_to(state: Any, c: int, t: int, upto: int) -> None:
 
 @inlined_part
 def set_time_out(state: Any, c: int) -> None:
-    """Have the retransmission timer follow the round trips measured (RFC 6298, 2)."""
+    """Compute the retransmission time-out from the measured round trips (RFC 6298, 2)."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     wanted = max(wide(tcp.least_time_out), tcp.smoothed + 4 * tcp.variation)
@@ -685,9 +694,9 @@ def set_time_out(state: Any, c: int) -> None:
 
 @part
 def take_duplicate(state: Any, c: int, t: int) -> None:
-    """Process an acknowledgment that acknowledges nothing new while segments are in flight.
+    """Process a duplicate acknowledgment: one that covers no new segment while segments are in flight.
 
-    Before all that was sent when a loss was noticed is acknowledged, none means another loss (RFC 6582, 3.2).
+    Until all segments sent before the loss was noticed are acknowledged, no further loss is counted (RFC 6582, 3.2).
     """
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
@@ -705,7 +714,7 @@ def take_duplicate(state: Any, c: int, t: int) -> None:
 
 @part
 def time_out(state: Any, c: int) -> None:
-    """Process the end of the retransmission timer: all that is in flight is to be sent again, in slow start."""
+    """Process the end of the retransmission timer: all segments in flight are sent again, in slow start."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     tcp.time_outs += 1
@@ -724,7 +733,7 @@ def time_out(state: Any, c: int) -> None:
 
 @part
 def forget_segments(state: Any, c: int) -> None:
-    """Begin a new connection: nothing in flight, the initial window, no loss known, the handshake's round trip."""
+    """Reset the connection: nothing in flight, the initial window, no known loss, the handshake's round trip."""
     broker = row(state, 0, STATE)
     tcp = row(broker.connections, row(broker.more, c, MORE).connection, TCP)
     place = wide(tcp.first) if tcp.newest > tcp.oldest else wide(NONE)
