@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from qsctl.core.high_availability.frames import Vote
+from qsctl.core.high_availability.frames import Entries, Vote
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
+from qsctl.core.records import Enqueued
+from qsctl.identity import NIL_IDENTITY
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
 from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
-from qsctl.transport.dds.replicas.replica_link import LinkQos, ReplicaLink, link_qos
+from qsctl.transport.dds.replicas.replica_link import WAITING_PIECES_MAX, LinkQos, ReplicaLink, link_qos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
 from qsctl.transport.dds.wire.frames import ENCAPSULATION
 from tests.dds.service_process import eventually
@@ -199,3 +201,31 @@ def test_messages_of_a_namesake_are_refused_while_the_first_process_sends(domain
     finally:
         for each in (nodes["B"], namesake):
             each.close()
+
+
+def test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not(nodes: dict[str, Node]) -> None:
+    """Found: above the bound of what waits heartbeats were dropped with the rest, and the member began an election."""
+    see(nodes)
+    arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+    link = nodes["A"].link
+
+    def entries(index: int, payload: bytes = b"") -> Entries:
+        samples = (Enqueued("P/S/orders", 1, NIL_IDENTITY, 0, 0, payload=payload),) if payload else ()
+        return Entries("P/S/orders", "A", 2, index, 1, samples, 0, 0)
+
+    count = 0
+    while link._writers["B"].backlog_count <= WAITING_PIECES_MAX:
+        count += 1
+        link.send(["B"], (), (entries(count, bytes(4 * 1024 * 1024)),))
+    waiting = link._writers["B"].backlog_count
+    link.send(["B"], (), (entries(count + 1, b"sample"), entries(count + 2)))
+    assert link._writers["B"].backlog_count == waiting + 1
+
+    def indexes() -> list[int]:
+        for each in nodes.values():
+            each.look()
+        frames = [frame for _, letter in nodes["B"].received for frame in letter.frames]
+        return [frame.previous_index for frame in frames if isinstance(frame, Entries)]
+
+    assert eventually(lambda: indexes()[-1:] == [count + 2], PATIENCE_S)
+    assert indexes() == [*range(1, count + 1), count + 2]

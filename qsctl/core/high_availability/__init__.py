@@ -74,8 +74,10 @@ the whole log. An assertion here is about a mistake of our own, never about a fr
 Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MAX` octets of payloads; a larger sample
 is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
 of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame
-more. A snapshot is one frame, bounded by the transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end
-a sync may go on sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
+more. Where the groups together have too much waiting for a process, its frames of samples are dropped and sent again
+later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`). A snapshot is one frame, bounded by the
+transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end a sync may go on sending its heartbeats: it
+commits nothing new, and no other is elected meanwhile.
 
 Shown by these tests, in tests/core/high_availability where no other folder is named:
 
@@ -95,7 +97,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
-- limits: test_mastery.py; refusals: test_frames.py;
+- limits: test_mastery.py, and tests/dds,
+  `test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not`; refusals: test_frames.py;
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has

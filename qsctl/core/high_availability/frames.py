@@ -160,3 +160,8 @@ class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=
 
 
 Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed | Farewell
+
+
+def has_samples(frame: Frame) -> bool:
+    """Return whether a frame contains entries, a snapshot or a sample, and so may be large."""
+    return isinstance(frame, Snapshot | Relayed) or (isinstance(frame, Entries) and bool(frame.records))

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from cyclonedds.core import DDSException
 from cyclonedds.sub import DataReader, Subscriber
 
-from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.frames import Frame, has_samples
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
@@ -30,7 +30,12 @@ from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire.raw import close_entity
 
 WAITING_PIECES_MAX: Final = 256
-"""Bound of the fragments waiting for a peer: above it a further message to the peer is dropped."""
+"""Bound of the fragments waiting for a peer: above it frames of samples to the peer are dropped. A master sends them
+again, from the log, once the peer reports what it lacks."""
+
+WAITING_PIECES_WITHOUT_SAMPLES_MAX: Final = 4096
+"""The same for heartbeats, votes and confirmations, which are small and follow what waits: a peer that reads slowly
+does not consider its master lost. Above it the peer is sent nothing."""
 
 _ROLE: Final = "replica"
 _TAKES_MAX: Final = 16
@@ -164,13 +169,21 @@ class ReplicaLink:
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
         """Send a letter to members; where one is not there, or does not read, it is lost."""
-        writers: list[FrameWriter] = []
+        reading: list[FrameWriter] = []
+        slow: list[FrameWriter] = []
         for recipient in recipients:
             writer = self._writers.get(recipient)
-            if writer is None or writer.backlog_count > WAITING_PIECES_MAX:
+            if writer is None or writer.backlog_count > WAITING_PIECES_WITHOUT_SAMPLES_MAX:
                 self.dropped_count += 1
+            elif writer.backlog_count > WAITING_PIECES_MAX:
+                slow.append(writer)
             else:
-                writers.append(writer)
+                reading.append(writer)
+        self._put(reading, members, frames)
+        if slow:
+            self._put(slow, members, [frame for frame in frames if not has_samples(frame)])
+
+    def _put(self, writers: Sequence[FrameWriter], members: Sequence[str], frames: Sequence[Frame]) -> None:
         if not writers:
             return
         try:
