@@ -1,4 +1,4 @@
-"""The processes of a replay: the recorded consumers, copies of them, and their actions at recorded instants."""
+"""The consumers of a replay: the recorded ones, copies of them, and their actions at recorded instants."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Consumers:
 
     Args:
         recorded: the recording.
-        changes: the `<queue>` elements by full names.
-        hosts: whether a queue of this full name is there to consume from.
-        seed, replication: of what is drawn.
-        is_as_recorded: whether the load is; else no consumer does what it did at the instants when it did.
+        changes: the scenario's `<queue>` elements by the queues' full names.
+        hosts: returns whether the service has a queue of this full name.
+        seed, replication: keys of the random draws.
+        is_as_recorded: whether the load is the recorded one; otherwise no consumer repeats its recorded answers.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Consumers:
             self._change_number(queue)
 
     def messages_of(self, row: PeerRow) -> Iterator[tuple[ConsumerSlot, Inbound]]:
-        """Yield what the consumers send that do what one did: one message each."""
+        """Yield the message of a recorded action, from the recorded consumer itself and from each copy of it."""
         queue = row.queue or ""
         for guid in self._doubles.get((queue, row.peer), ()):
             seat = self.seats[queue, guid]
@@ -79,7 +79,7 @@ class Consumers:
                     pass  # of a producer
 
     def _change_number(self, queue: str) -> None:
-        """Let copies of consumers take part, or some stay away, where their number was changed."""
+        """Add copies of consumers, or remove consumers, where the scenario changes their number."""
         wanted = self._changes[queue].consumers if queue in self._changes else AS_RECORDED
         there = [number for name, number in self._doubles if name == queue]
         if wanted == AS_RECORDED:

@@ -29,14 +29,14 @@ Target: TypeAlias = str
 
 
 def request_of(row: CommandRow, service: str) -> tuple[CommandRequest, Target] | None:
-    """Return a command and the queue that it is about; None: of a service that ends, there is nothing to replay.
+    """Return a recorded command and its target, or None for the shutdown of a service, which is not replayed.
 
     Args:
-        row: the recorded one.
+        row: the recorded command.
         service: the application name of the service.
 
     Raises:
-        Damaged: it is not a command as a recorder writes it.
+        Damaged: the row is not a command as a recorder writes it.
     """
     try:
         return _request_of(row, service)

@@ -1,9 +1,10 @@
-"""The consumers of a replay: each does again what was recorded as long as it is sent the same, else it is modelled.
+"""The consumers of a replay: each repeats its recorded answers while its deliveries are as recorded, else is modelled.
 
-A consumer that is sent what the recording has, when it has it, answers when it did and as it did. One that is sent
-anything else leaves the recording: it serves one sample at a time, for the time that it took for this sample, or for
-one drawn (`services.py`). It is back in the recording once it has nothing to do and is sent again what was recorded.
-A sample that comes again while it is held is answered once, as the consumers of `core.client` do it.
+A consumer whose delivery has the recorded sample and instant answers at the recorded instant with the recorded answer.
+Any other delivery makes it depart from the recording: it serves one sample at a time, for the service time recorded of
+this sample, or for a drawn one (`services.py`). It returns to the recording once it is idle and a delivery is as
+recorded. A sample that is redelivered while the consumer holds it is answered once, as by the consumers of
+`core.client`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ UNRECORDED_STEP: Final = 2**62
 
 
 class ModelledReply(NamedTuple):
-    """An answer on its way; void once the consumer has left, unless it `was_recorded`."""
+    """An answer in transit; void once the consumer has left, unless it `was_recorded`."""
 
     at_ns: Nanoseconds
     step: int
@@ -31,7 +32,7 @@ class ModelledReply(NamedTuple):
     presence: int
     was_recorded: bool
     is_foretold: bool = False
-    """Whether it is on its way before the delivery is, and void where the consumer has left the recording."""
+    """Whether it was scheduled before its delivery; void where the consumer has departed from the recording."""
 
 
 class _WaitingDelivery(NamedTuple):
@@ -50,12 +51,12 @@ class ConsumerSlot:
 
     Args:
         queue: its queue's full name.
-        guid: its reader's.
-        consumer: whose recorded services it has.
+        guid: its reader's GUID.
+        consumer: the number of the recorded consumer whose services it has.
         copy: 0 for the recorded consumer itself, else the number of the copy.
-        services: of the queue.
-        service_factor: times what it needs for a sample.
-        may_copy: whether it may do what was recorded when it was; not where another load comes.
+        services: the services of the queue.
+        service_factor: multiplies its service times.
+        may_copy: whether it may repeat recorded answers at their instants; False under another load.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class ConsumerSlot:
         self.presence = 0
 
     def foretold(self, guids: Mapping[int, Guid]) -> Iterator[ModelledReply]:
-        """Yield the recorded answers that came in the turn of the delivery that they were taken for.
+        """Yield the recorded answers that the service processed in the same turn as the delivery they are matched to.
 
-        They must be there when it is made, so they cannot wait for it.
+        They must be scheduled before the delivery, since it would be too late after it.
         """
         for each in chain.from_iterable(self._planned.values()):
             if self._may_copy and each.is_foretold and each.reply_ns is not None and each.response is not None:
@@ -101,7 +102,7 @@ class ConsumerSlot:
                 yield ModelledReply(each.reply_ns, each.reply_step, message, self.presence, True, True)
 
     def leave(self) -> None:
-        """Forget what it was doing."""
+        """Discard all samples held and in service; answers in transit become void."""
         self.presence += 1
         self._copied.clear()
         self._waiting.clear()
@@ -110,14 +111,14 @@ class ConsumerSlot:
     def receive(
         self, now: Nanoseconds, delivery: Delivery, key: AttemptKey, size_bytes: int, origin: AttemptKey | None = None
     ) -> ModelledReply | None:
-        """Return the next answer, where a delivery brings one about; None: none, or one is on its way.
+        """Receive a delivery; return the next answer to schedule, or None where the delivery causes none yet.
 
         Args:
             now: the instant.
-            delivery: what it is sent.
+            delivery: the delivery.
             key: the delivery's writer, sequence number and attempt.
-            size_bytes: of the payload.
-            origin: the key of the recorded delivery that it is drawn from, where the load is resampled.
+            size_bytes: the size of the payload.
+            origin: the key of the recorded delivery whose service it repeats, where the load is resampled.
         """
         self._copied = {identity: at_ns for identity, at_ns in self._copied.items() if at_ns > now}
         planned = self._planned.get(key if origin is None else origin)
@@ -136,7 +137,7 @@ class ConsumerSlot:
         return self._begin(now) if self._serving is None else None
 
     def ended(self, now: Nanoseconds) -> ModelledReply | None:
-        """Begin with the next sample once a modelled answer is given; return the answer to it."""
+        """Finish the sample in service, whose answer is sent, and begin the next; return the answer to that, if any."""
         self._serving = None
         return self._begin(now)
 

@@ -1,4 +1,4 @@
-"""The instants at which a live service acted on its queues, as far as a recording has them."""
+"""The instants at which a live service acted on its queues, as far as a recording contains them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qsctl.sim.scenario.rules.replay import short_names
 
 
 def instants_of(recorded: Recorded, queues: Container[str] | None) -> list[Nanoseconds]:
-    """Return the instants of these queues, or of all (None), each once, sorted."""
+    """Return the instants of these queues, or of all (None), sorted, without duplicates."""
     return sorted(set(_instants(recorded, queues)))
 
 

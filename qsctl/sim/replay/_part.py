@@ -1,9 +1,9 @@
 """One part of a replayed service: its engine, and the instants at which it is stepped.
 
-A live service does what is due when its loop comes round, a little after it is due, or long after where its machine
-was busy. That decides who was sent what, so a timer fires here when the service did something next, by the recording.
-Where queues or consumers were changed, the recording may have nothing to do at that time: a timer whose next instant is
-long after fires when it is due.
+A live service processes a timer in the next turn of its loop, a little after the timer is due, or long after on a busy
+machine. That influences which consumer receives a sample, so a timer fires here at the next recorded action of the
+service. Where queues or consumers were changed, the recording may contain no action near that time: a timer whose next
+recorded instant is much later fires when it is due.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LATENESS_MAX_NS: Final = 100 * MILLISECOND_NS
 
 
 class EnginePart:
-    """An engine with queues that are tied, stepped by a turn as a live one is.
+    """An engine with interdependent queues, stepped by a turn as a live one is.
 
     Args:
-        service: the settings, of these queues alone.
-        started_at_ns: the instant of its start, before everything that it receives.
-        payload_size_bytes_max: a larger payload is refused; -1: none.
+        service: the settings, reduced to these queues.
+        started_at_ns: the instant of its start, before all messages.
+        payload_size_bytes_max: larger payloads are refused; -1 means unlimited.
     """
 
     def __init__(
@@ -70,28 +70,33 @@ class EnginePart:
         return list(self._engine.hosted.by_name)
 
     def max_count(self, queue: str) -> int:
-        """Return the limit of a queue; -1: none."""
+        """Return the maximum number of samples of a queue; -1 means unlimited."""
         return self._engine.hosted.by_name[queue].settings.limits.max_count
 
     def acknowledges(self, queue: str) -> bool:
-        """Return whether a queue answers producers; one that is not there any more does not."""
+        """Return whether a queue acknowledges writes to producers; False for a queue that was deleted."""
         found = self._engine.hosted.by_name.get(queue)
         return found is not None and found.settings.app_ack_sample_to_producer
 
     def hosts(self, queue: str) -> bool:
-        """Return whether it has a queue of this full name now."""
+        """Return whether this part has a queue of this full name now."""
         return queue in self._engine.hosted.by_name
 
     def has_topic(self, participant: str, topic: str) -> bool:
-        """Return whether a write to this topic is for one of its queues."""
+        """Return whether a write to this topic reaches one of its queues."""
         return (participant, topic) in self._engine.hosted.by_topic
 
     def address_of(self, queue: str) -> tuple[str, str]:
-        """Return the participant and the topic that lead to a queue."""
+        """Return the participant and the topic whose writes reach a queue."""
         return queue.partition("/")[0], self._engine.hosted.by_name[queue].settings.topic_name
 
     def hold(self, queue: str, rows: Iterable[tuple[RecordedArrival, Guid, int]]) -> None:
-        """Let a queue hold what it held at the beginning: each sample, its writer, and its failed deliveries."""
+        """Enqueue the samples that a queue held when the recording began.
+
+        Args:
+            queue: the queue's full name.
+            rows: each sample with its writer and the number of its failed deliveries.
+        """
         self._engine.rollback(queue)
         for position, (row, writer, attempts) in enumerate(rows, start=1):
             expires_at_ns = INFINITE_NS if row.lifespan_ns is None else row.at_ns + row.lifespan_ns
@@ -111,20 +116,20 @@ class EnginePart:
                 self._engine.replay(Returned(queue, position, attempts, row.redelivered))
 
     def begin(self, now: Nanoseconds) -> None:
-        """Begin with what is held."""
+        """Start the engine at `now` with the samples enqueued by `hold`."""
         self._engine.finish_restore(now)
         self._note_deadline()
 
     def receive(self, message: Inbound) -> None:
-        """Keep a message for the next step."""
+        """Add a message to the input of the next step."""
         self._inbox.append(message)
 
     def refuse(self, now: Nanoseconds, queue: str, write: Write, reason: BounceReason) -> None:
-        """Refuse a write for a reason that is not the queue's."""
+        """Refuse a write for a reason that the queue did not decide, such as a full disk."""
         self._engine.hosted.by_name[queue].refuse(now, write, reason)
 
     def step(self, now: Nanoseconds) -> list[Released]:
-        """Let the engine receive what came and do what is due; everything is durable at once."""
+        """Step the engine with the messages received and the timers due; all records are durable at once."""
         turn = self._turn
         turn.receive(self._inbox)
         self._inbox = []

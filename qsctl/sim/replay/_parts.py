@@ -1,7 +1,7 @@
-"""A service in parts that do not concern each other: each is stepped at the instants at which its own queues were.
+"""The independent parts of a service, each stepped at the recorded instants of its own queues.
 
-What must stay together is what a running service keeps in one process, too: a queue, its dead letters and the queue of
-its replies. A part is stepped where the recording has something of it, so that two sessions do not wake each other.
+A running service keeps the same queues in one process: a queue, its dead letter queue and the queue of its replies. A
+part is stepped only at instants with a recorded action of it, so that two parts do not fire each other's timers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qsctl.sim.scenario.rules.replay import short_names
 
 
 def parts_of(service: ServiceSettings) -> list[ServiceSettings]:
-    """Return the service once for each of its parts, with the queues of that part alone."""
+    """Return the service's settings once for each of its parts, reduced to the queues of that part."""
     together: dict[str, set[str]] = {}
     for participant in service.participants:
         for subscriber in participant.subscribers:
@@ -28,7 +28,7 @@ def parts_of(service: ServiceSettings) -> list[ServiceSettings]:
 
 
 def changed_queues(service: ServiceSettings, recorded: Recorded, replay: Replay) -> set[str]:
-    """Return the full names of the queues whose settings or consumers are others than recorded."""
+    """Return the full names of the queues whose settings or consumers differ from the recorded ones."""
     then, now = queues_by_name(recorded.service), queues_by_name(service)
     names = short_names(replay.service)
     others = {names[each.name] for each in replay.queues if each.consumers != AS_RECORDED or each.service_factor != 1.0}

@@ -1,9 +1,10 @@
-"""The producers of a replay: what each wrote, when it wrote, and what the answers have to do with it.
+"""The producers of a replay: their samples, the instants of the writes, and the effect of answers on these.
 
-A sample is written when it was, unless the producer has to wait: its window is full of writes that a queue has not
-answered. A producer that was seen to wait for answers all the time, with a window that it filled again and again, is
-taken to write the next sample as long after an answer as it did. A sample that was written again after a refusal is
-written again only if it is refused again; one that is refused only now is written again as often as refused ones were.
+A sample is written at its recorded instant, unless the producer's window is full of writes that a queue has not
+answered. A producer whose recorded writes followed answers, with a window that was full again and again, writes the
+next sample with the recorded delay after an answer. A sample that was written again after a refusal is written again
+only if it is refused again; one that is refused only in the replay is written again as often as the recorded refused
+ones were.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Offer(NamedTuple):
 
 @dataclass(slots=True)
 class _ReplayedSample:
-    """A sample with the rows of its first writes: one a queue that took it."""
+    """A sample with the rows of its first writes, one for each queue that accepted it."""
 
     rows: list[RecordedArrival]
     at_ns: Nanoseconds
@@ -51,29 +52,32 @@ class _ReplayedSample:
     lag_ns: Nanoseconds = 0
 
     def answered_ns(self, acknowledging: Callable[[str], bool]) -> Nanoseconds | None:
-        """Return when the last of its queues answered, INFINITE_NS: one did not; None: none of them answers at all."""
+        """Return the instant at which the last of its queues answered; None where none of them answers producers.
+
+        INFINITE_NS where one of them did not answer.
+        """
         awaited = [row.answered_ns for row in self.rows if acknowledging(row.queue)]
         return max((INFINITE_NS if each is None else each for each in awaited), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """The repetition of refused writes: how often, and after how long."""
+    """The frequency and the delays of repeated writes after refusals."""
 
     refused: int
     delays_ns: tuple[Nanoseconds, ...]
 
     @property
     def share(self) -> float:
-        """The share of refusals after which the sample was written again."""
+        """The fraction of refusals after which the sample was written again."""
         return min(1.0, len(self.delays_ns) / self.refused) if self.refused else 0.0
 
 
 @dataclass(slots=True)
 class Writer:
-    """One producer.
+    """One producer of a replay.
 
-    `acknowledging` has, for each queue, whether it answers producers: only such answers are waited for.
+    `acknowledging` returns whether a queue answers producers: only such answers are awaited.
     """
 
     number: int
@@ -83,11 +87,11 @@ class Writer:
     random_key: Any
     samples: list[_ReplayedSample]
     repeats: list[RecordedArrival]
-    """Writes after the first of a sample in a queue."""
+    """Recorded repetitions of a sample's write to a queue."""
     is_waiting_kind: bool = False
-    """Whether it was seen to wait for answers all the time."""
+    """Whether the recording shows that it waits for answers before it writes."""
     presence: int = 0
-    """Counts departures: a write that was due is void."""
+    """Number of departures; writes scheduled before the latest one are void."""
     _next: int = 0
     _is_scheduled: bool = False
     _earliest_ns: Nanoseconds = 0
@@ -100,9 +104,9 @@ class Writer:
         self._firsts = {(row.queue, row.sequence_number): row for sample in self.samples for row in sample.rows}
 
     def schedule(self, now: Nanoseconds) -> tuple[Nanoseconds, int] | None:
-        """Return when the next sample is written, and its step; None: not before another answer, or none is left.
+        """Return the instant and the step of the next write; None where it waits for an answer, or no sample is left.
 
-        Call it at the beginning, after `write`, and when `answered` returned True.
+        To be called at the beginning, after `write`, and when `answered` returned True.
         """
         if self._is_scheduled or self._next >= len(self.samples):
             return None
@@ -120,7 +124,7 @@ class Writer:
         return self._earliest_ns, step
 
     def write(self, now: Nanoseconds) -> list[Offer]:
-        """Return what reaches the queues of the next sample, at `now` or a little later: each queue's own."""
+        """Write the next sample; return its write to each queue, at `now` or as much later as was recorded."""
         sample = self.samples[self._next]
         self._next += 1
         self._is_scheduled = False
@@ -131,7 +135,7 @@ class Writer:
         return [Offer(row.at_ns + late_ns, UNRECORDED_STEP if late_ns else row.step, row) for row in sample.rows]
 
     def answered(self, now: Nanoseconds, queue: str, sequence_number: int) -> bool:
-        """Note a queue's answer to a sample; return whether it is the last one awaited."""
+        """Record a queue's answer to a sample; return whether it was the last one awaited."""
         awaited = self._open.get(sequence_number)
         if awaited is None:
             return False
@@ -143,7 +147,7 @@ class Writer:
         return True
 
     def leave(self, now: Nanoseconds) -> None:
-        """Forget the samples that should have been written before, and the answers that are awaited."""
+        """Skip the samples that were to be written up to `now`, and stop waiting for answers."""
         while self._next < len(self.samples) and self.samples[self._next].at_ns <= now:
             self._next += 1
         self._open.clear()
@@ -155,7 +159,10 @@ class Writer:
         return self._firsts.get((queue, sequence_number))
 
     def writes_again_after(self) -> Nanoseconds | None:
-        """Return after how long a sample is written again that was refused now and not then; None: it is not."""
+        """Return the delay after which a sample is written again that only the replay refused; None if it is not.
+
+        Both are drawn from the producer's recorded refusals.
+        """
         if not self.persistence.delays_ns:
             return None
         chances = [float(uniform(self.random_key, 2 * self._drawn + place)) for place in (0, 1)]
@@ -173,7 +180,7 @@ def writers_of(
     seed: int,
     replication: int,
 ) -> dict[int, Writer]:
-    """Return the producers of these arrivals, which are inputs in the order of their steps, by number."""
+    """Return the producers of these arrivals by number; `rows` must be in the order of their steps."""
     by_producer: dict[int, list[RecordedArrival]] = {}
     for row in rows:
         by_producer.setdefault(row.producer, []).append(row)
@@ -195,7 +202,7 @@ def writers_of(
 
 
 def was_accepted(row: RecordedArrival) -> bool:
-    """Return whether the queue took a recorded write."""
+    """Return whether the queue accepted a recorded write."""
     return row.answer in _ACCEPTED
 
 
@@ -233,7 +240,7 @@ def _writer(
 def _completions(
     samples: Sequence[_ReplayedSample], acknowledging: Callable[[str], bool]
 ) -> tuple[list[Nanoseconds], int]:
-    """Return the instants at which samples were answered, in order, and the largest number of unanswered ones."""
+    """Return the sorted instants at which samples were answered, and the maximum number of unanswered samples."""
     changes: list[tuple[Nanoseconds, int, int]] = []
     for sample in samples:
         answered_ns = sample.answered_ns(acknowledging)
@@ -276,7 +283,7 @@ def _waits(
 
 
 def _persistence(rows: Sequence[RecordedArrival]) -> Persistence:
-    """Return how often a producer's refused samples were written again."""
+    """Return the frequency and the delays with which a producer wrote refused samples again."""
     refused, delays = 0, []
     latest: Mapping[tuple[str, int], RecordedArrival]
     latest = {}

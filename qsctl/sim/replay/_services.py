@@ -1,9 +1,9 @@
 """The service times and answers of recorded consumers, and the draws from them for other deliveries.
 
 A service does not observe a consumer's work, only deliveries and answers. Our reading: a consumer serves one sample at
-a time, in the order of its answers. So a service time runs from the sending, or from the answer before where that was
-later, to the answer. Where a consumer had nothing to do, the network's round trip is in it, too; where it had, the next
-sample was there already. The difference of the two is estimated and subtracted.
+a time, in the order of its answers. So a service time lasts from the sending, or from the previous answer where that
+was later, to the answer. For an idle consumer it includes the network's round trip; for a busy one, the next sample had
+arrived already. The difference of the two is estimated and subtracted.
 """
 
 from __future__ import annotations
@@ -35,35 +35,36 @@ _SAME_SHARE_SIGMAS: Final = 3.0
 
 
 class Served(NamedTuple):
-    """A consumer's handling of one delivery. No `reply_ns`: it did not answer, as far as was recorded."""
+    """A recorded consumer's handling of one delivery; `reply_ns` is None where no answer was recorded."""
 
     delivery: Delivered
     reply_ns: Nanoseconds | None
     reply_step: int
     response: AckResponse | None
-    """As the queue took it."""
+    """The answer as the queue processed it."""
     meant: AckResponse | None
-    """The intended answer, as far as it is known: the consumer's answer to this sample in any queue."""
+    """The intended answer, where known: the consumer's answer to this sample in any queue."""
     service_ns: Nanoseconds
     found_idle: bool
     is_cut_off: bool
-    """The outcome is unknown: the recording ended, or the consumer left, or it had the sample already."""
+    """Whether the outcome is unknown: the recording ended, the consumer left, or it held the sample already."""
 
     @property
     def is_foretold(self) -> bool:
-        """Return whether it was answered in the turn that sent it: by an answer to an earlier delivery of the same
-        sample.
+        """Return whether it was answered in the turn that sent it.
+
+        It was then an answer to an earlier delivery of the same sample.
         """
         return self.reply_ns is not None and self.reply_ns == self.delivery.sent_ns
 
     @property
     def is_answer(self) -> bool:
-        """Return whether it is known that it was answered, and how long that took."""
+        """Return whether an answer and its service time are known."""
         return self.meant is not None and not self.is_cut_off
 
 
 class Drawn(NamedTuple):
-    """A service: how long, and the answer; None: none comes."""
+    """A drawn service: its duration and its answer, None for no answer."""
 
     service_ns: Nanoseconds
     response: AckResponse | None
@@ -71,12 +72,12 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Services to draw from, by the octave of the sample's size."""
+    """Recorded services to draw from, by the octave of the sample's size."""
 
     by_octave: dict[int, list[Drawn]]
 
     def draw(self, size_bytes: int, chance: float) -> Drawn:
-        """Return one of those of the nearest octave."""
+        """Return the service at the quantile `chance` among those of the nearest octave."""
         octave = size_bytes.bit_length()
         nearest = min(self.by_octave, key=lambda each: (abs(each - octave), each))
         choices = self.by_octave[nearest]
@@ -84,12 +85,12 @@ class _Pool:
 
 
 class Services:
-    """The consumers of one queue as they were recorded.
+    """The recorded services of one queue's consumers.
 
     Args:
         recorded: the recording.
-        queue: its full name.
-        seed, replication: of what is drawn.
+        queue: the queue's full name.
+        seed, replication: keys of the random draws.
     """
 
     def __init__(self, recorded: Recorded, queue: str, seed: int, replication: int) -> None:
@@ -127,7 +128,7 @@ class Services:
                 self._own.setdefault((row.producer, row.sequence_number, row.attempt), drawn)
 
     def recorded(self, each: Served, *, finds_idle: bool) -> Drawn:
-        """Return a recorded service as it would have been, had the consumer been idle, or busy, when it was sent."""
+        """Return a recorded service, converted to that of a consumer that is idle, or busy, when the sample is sent."""
         if each.found_idle == finds_idle or not self.round_trip_ns:
             return Drawn(each.service_ns, each.meant)
         change = self.round_trip_ns if finds_idle else -self.round_trip_ns
@@ -143,10 +144,11 @@ class Services:
         finds_idle: bool,
         origin: AttemptKey | None = None,
     ) -> Drawn:
-        """Return the service of a delivery that was not recorded of this consumer; copies of it draw by themselves.
+        """Return the service of a delivery that was not recorded of this consumer; its copies draw independently.
 
-        What is drawn depends on the consumer and the delivery alone: one more delivery elsewhere changes nothing. What
-        the sample itself needed is that of `origin`, where the load is resampled.
+        The draw depends on the consumer and the delivery alone: an additional delivery elsewhere changes nothing.
+        `origin` is
+        the recorded delivery of the same sample, where the load is resampled.
         """
         pool = self._pools.get(consumer) or self._pool_of_all
         if pool is None:
@@ -166,11 +168,11 @@ class Services:
         return Drawn(service_ns, response)
 
     def _alone_ns(self, each: Served) -> Nanoseconds:
-        """Return a recorded service less the round trip."""
+        """Return a recorded service time without the network's round trip."""
         return max(0, each.service_ns - (self.round_trip_ns if each.found_idle else 0))
 
     def _pool(self, served: Iterable[Served], sizes: dict[SampleKey, int]) -> _Pool | None:
-        """Return the services, less the round trip, sorted: what is drawn rises with the chance."""
+        """Return the services without the round trip, sorted, so that a draw increases with the chance."""
         by_octave: dict[int, list[Drawn]] = {}
         for each in served:
             if each.is_cut_off:
@@ -190,8 +192,8 @@ def _served(
 ) -> list[Served]:
     """Return the deliveries of one consumer, in the order of its answers, then the unanswered ones.
 
-    One that is sent a sample again that it holds still has had it since the first time: its service time and its final
-    answer belong to the first of those deliveries, and those of the others are unknown.
+    A consumer that receives a sample that it still holds has held it since the first delivery: service time and final
+    answer belong to that delivery, and those of the others are unknown.
     """
     replies = []
     holds: dict[SampleKey, Delivered] = {}
@@ -224,7 +226,7 @@ def _served(
 
 
 def _reply(row: Delivered, leaving: set[tuple[int, Nanoseconds]]) -> tuple[Nanoseconds | None, int, AckResponse | None]:
-    """Return when the consumer's own answer came, its step, and what it was."""
+    """Return the instant of the consumer's own answer, its step, and the answer; None where it sent none."""
     step = row.answered_step or 0
     match row.answer:
         case DeliveryAnswer.ACKNOWLEDGED:
@@ -241,7 +243,7 @@ def _reply(row: Delivered, leaving: set[tuple[int, Nanoseconds]]) -> tuple[Nanos
 
 
 def _round_trip(served: Iterable[Served]) -> Nanoseconds:
-    """Return by how much a service takes longer that begins with a sending; 0 where too few are known."""
+    """Return the extra time of a service that begins with a sending, in nanoseconds; 0 where too few are known."""
     idle: list[Nanoseconds] = []
     busy: list[Nanoseconds] = []
     for each in served:
@@ -254,7 +256,7 @@ def _round_trip(served: Iterable[Served]) -> Nanoseconds:
 
 
 def _differ(consumers: Iterable[list[Served]]) -> bool:
-    """Return whether the shares of what was not accepted differ more between consumers than chance does."""
+    """Return whether the fractions of samples not accepted differ significantly between consumers."""
     counts = []
     for served in consumers:
         known = [each for each in served if not each.is_cut_off]
@@ -270,7 +272,7 @@ def _differ(consumers: Iterable[list[Served]]) -> bool:
 
 
 def _take_differently_long(consumers: Iterable[list[Served]]) -> bool:
-    """Return whether the mean services of consumers differ more than chance lets them."""
+    """Return whether the mean service times of consumers differ significantly."""
     times = [[each.service_ns for each in served if each.is_answer] for served in consumers]
     every = [service_ns for each in times for service_ns in each]
     if len(every) < 2:

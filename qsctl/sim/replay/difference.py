@@ -33,12 +33,12 @@ and sequence number: its GUID depends on the incarnation of the queue that it co
 
 
 class DifferenceLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference."""
+    """One difference between a recording and its replay."""
 
     queue: str
     sample: str
     at_ns: Nanoseconds
-    """The earlier of then and now."""
+    """The earlier of the recorded and the replayed instant."""
     then: str
     now: str
     why: str
@@ -61,7 +61,7 @@ class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: str
     changes: dict[str, str]
-    """The changes, by path; a configuration of its own is `config`."""
+    """The changes, by path; a replaced service configuration has the path `config`."""
     is_equal: bool
     difference_count: int
     queues: tuple[QueueEquality, ...]
@@ -95,7 +95,7 @@ _Step: TypeAlias = tuple[str, Nanoseconds, str]
 
 
 def _steps(recorded: Recorded) -> dict[_Sample, list[_Step]]:
-    """Return what happened to each sample, in order; equal words are equal facts."""
+    """Return the steps of each sample, in order; equal words are equal facts."""
     guids = {number: guid.hex() for number, guid in recorded.guids.items()}
     letters = _letters(recorded)
     found: dict[_Sample, list[_Step]] = {}
@@ -247,7 +247,7 @@ def _equalities(then: Mapping[_Sample, list[_Step]], now: Mapping[_Sample, list[
 
 
 def _notes(then: Recorded) -> Iterator[str]:
-    """Yield notes on a recording for the reader of a replay."""
+    """Yield notes on the completeness of a recording, for the reader of a replay."""
     if then.sample_share < 1:
         yield (
             f"The recording has {then.sample_share:.3g} of the samples: queues are emptier and consumers idler in its "

@@ -1,9 +1,9 @@
-"""The same load for the clients of a broker: the effect of these samples on a client profile.
+"""A recorded load as a scenario of a broker's clients: how these samples would affect a client profile.
 
-Copied: each sample that a consumer was sent, at the instant at which it reached its queue, with its size, for the
-client that represents that consumer; of a sample with several deliveries the consumer of the last. Modelled: everything
-else, by the broker's model (`sim.egress`). Guaranteed messages of a Solace broker are acknowledged after the median
-time that the consumers of the queue took. Left out: samples that a consumer rejected or left unanswered are not sent
+Copied from the recording: each sample that was delivered to a consumer, with its size and the instant at which it
+reached its queue, for the client that represents that consumer; for a sample with several deliveries, the consumer of
+the last. Modelled by `sim.egress`: everything else. Guaranteed messages of a Solace broker are acknowledged after the
+median time of the queue's consumers. Not modelled: samples that a consumer rejected or left unanswered are not sent
 again, and samples that the service never sent are missing.
 """
 
@@ -42,15 +42,16 @@ _ARRIVALS: Final = "arrivals"
 
 
 def egress_scenario(folder: Location, model: Model, parent: Path) -> Scenario:
-    """Return the scenario of a broker with a group of clients a queue and a client a consumer.
+    """Return the scenario of a broker with a group of clients for each queue and a client for each consumer.
 
     Args:
-        folder: the recording's.
+        folder: the folder of the recording.
         model: SOLACE or TIBCO.
-        parent: the arrivals of each queue are written below it, as Parquet; existing ones are the same.
+        parent: the directory below which the arrivals of each queue are written as Parquet; existing files are
+            identical.
 
     Raises:
-        InvalidInput: no consumer was sent a sample, or the arrivals cannot be written.
+        InvalidInput: no sample was delivered to a consumer, or the arrivals cannot be written.
     """
     recorded = read_recording(folder)
     place = parent / f"{folder.name}-{_ARRIVALS}-{recorded.info.fingerprint[:8]}"
@@ -87,7 +88,7 @@ def egress_scenario(folder: Location, model: Model, parent: Path) -> Scenario:
 
 
 def _sent(recorded: Recorded, queue: str) -> tuple[list[int], list[tuple[Nanoseconds, int, int]]]:
-    """Return the consumers of a queue, and each sample that one was sent: when it came, its size, its client."""
+    """Return the consumers of a queue, and each delivered sample: its instant of arrival, size and client."""
     last: dict[SampleKey, int] = {}
     consumers: dict[int, int] = {}
     for row in recorded.deliveries:
@@ -103,7 +104,7 @@ def _sent(recorded: Recorded, queue: str) -> tuple[list[int], list[tuple[Nanosec
 
 
 def _firsts(arrivals: Iterable[RecordedArrival]) -> Iterable[RecordedArrival]:
-    """Yield the arrivals that are not a repetition of a write, dead letters among them."""
+    """Yield the arrivals that are not a repetition of a write, including dead letters."""
     seen: set[tuple[str, int, int]] = set()
     for row in arrivals:
         place = (row.queue, row.producer, row.sequence_number)

@@ -1,4 +1,4 @@
-"""A recording in memory: what came to every queue, who consumed, what was answered, in the order of the service.
+"""A recording in memory: arrivals, deliveries, peers and commands, in the order of the service's steps.
 
 Decides nothing: rows of the tables of `eventlog.recording.schema` as tuples, by queue, in the order of their steps.
 """
@@ -81,7 +81,7 @@ class PeerRow(NamedTuple):
 
 
 class CommandRow(NamedTuple):
-    """A command that changed something; see `eventlog.recording.schema.COMMANDS`."""
+    """A command that changed the service; see `eventlog.recording.schema.COMMANDS`."""
 
     at_ns: Nanoseconds
     step: int
@@ -97,17 +97,17 @@ class Recorded:
     info: RunInfo
     service: ServiceSettings
     guids: dict[int, Guid]
-    """Of producers and consumers, by their numbers."""
+    """GUIDs of producers and consumers, by their numbers."""
     arrivals: tuple[RecordedArrival, ...]
     deliveries: tuple[Delivered, ...]
     peers: tuple[PeerRow, ...]
     commands: tuple[CommandRow, ...]
     left: dict[str, list[Nanoseconds]] = field(default_factory=dict)
-    """When samples left each queue, by the name that it has in the table of messages."""
+    """The instants at which samples left each queue, by the queue's name in the table of messages."""
 
     @property
     def sample_share(self) -> float:
-        """Return which share of the samples is there; see `eventlog.run_folder.Recording`."""
+        """Return the recorded fraction of the samples; see `eventlog.run_folder.Recording`."""
         recording = self.info.recording
         return 1.0 if recording is msgspec.UNSET else recording.sample_share
 
@@ -121,21 +121,21 @@ _NAMES: Final[dict[str, tuple[type[Any], tuple[str, ...]]]] = {
 
 
 def files_of_replay(info: RunInfo) -> list[str]:
-    """Return the names of the files of a recording, below its folder, that `read_recording` reads besides `run.json`.
+    """Return the names of the files in a recording's folder that `read_recording` reads besides `run.json`.
 
     Args:
-        info: of the recording.
+        info: the recording's info.
     """
     tables = (*_NAMES, "messages")
     return [name for name in info.files if name == SERVICE_FILE or name.partition("/")[0] in tables]
 
 
 def read_recording(folder: Location) -> Recorded:
-    """Read a recording whole.
+    """Read a whole recording into memory.
 
     Raises:
         NotFound: the folder is not a run.
-        InvalidInput: it holds no arrivals.
+        InvalidInput: it has no arrivals.
         Damaged: a file of it is missing, was changed, or cannot be read.
     """
     return _read(folder, read_run_info(folder).fingerprint)
@@ -143,7 +143,7 @@ def read_recording(folder: Location) -> Recorded:
 
 @lru_cache(maxsize=2)
 def _read(folder: Location, _fingerprint: str) -> Recorded:
-    """Read a recording; the same one is not read again for each replication and candidate."""
+    """Read a recording; cached, so that repetitions and candidates do not read it again."""
     info = read_run_info(folder)
     if not has_arrivals(info):
         raise InvalidInput(
@@ -171,7 +171,7 @@ def _read(folder: Location, _fingerprint: str) -> Recorded:
 
 
 def _first_replication(folder: Location, info: RunInfo, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the first replication: a recording has no other, and those of a replay had other loads."""
+    """Yield the rows of the first repetition: a recording has only that one; others of a replay had other loads."""
     for batch in batches_of(folder, info, table, columns):
         if batch.num_rows and batch["replication"][0].as_py() == 0:
             yield batch
@@ -185,7 +185,7 @@ def _rows(folder: Location, info: RunInfo, table: str) -> Iterator[Any]:
 
 
 def _left(folder: Location, info: RunInfo) -> dict[str, list[Nanoseconds]]:
-    """Return when samples left each queue without an answer of a consumer or as dead letters: when timers fired."""
+    """Return when samples left each queue by a timer: without a consumer's answer, or as dead letters."""
     found: dict[str, list[Nanoseconds]] = {}
     for batch in _first_replication(folder, info, "messages", ("queue", "enqueued_ns", "wait_ns", "outcome")):
         columns = [batch[name].to_pylist() for name in ("queue", "enqueued_ns", "wait_ns", "outcome")]

@@ -1,4 +1,4 @@
-"""A recording to a run folder of its replay, in one call: what `qsctl replay` and programs do."""
+"""The replay of a recording into a run folder in one call, for `qsctl replay` and for programs."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ CONFIG: Final = "config"
 
 
 def with_recordings(scenario: Scenario, folders: Sequence[Location]) -> Scenario:
-    """Return a replay of one recording as one of several, each the load of a replication, up to the longest one's end.
+    """Return a replay of several recordings, one for each repetition, up to the end of the longest one.
 
     Args:
-        scenario: of `recorded_scenario`.
-        folders: of the other recordings.
+        scenario: the result of `recorded_scenario` for the first recording.
+        folders: the folders of the other recordings.
 
     Raises:
         NotFound: a folder is not a run.
-        InvalidInput: one has no arrivals to replay, or of queues that the service lacks, or holds the same as another.
+        InvalidInput: a recording has no arrivals, concerns queues that the service lacks, or equals another one.
     """
     assert scenario.replay is not None
     known = set(queues_by_name(scenario.replay.service))
@@ -65,7 +65,7 @@ def with_recordings(scenario: Scenario, folders: Sequence[Location]) -> Scenario
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """A replay that was run: its folder with what it counted, and how it differs from the recording."""
+    """A finished replay: its folder with its counters, and its differences from the recording."""
 
     run: RunReport
     difference: ReplayDifference
@@ -77,14 +77,14 @@ def recorded_scenario(
     """Return the scenario that replays a recording.
 
     Args:
-        folder: the recording's.
-        service: another one than the recorded.
+        folder: the folder of the recording.
+        service: replaces the recorded service.
         overrides: values of the scenario by their paths, as with `--set`.
 
     Raises:
         NotFound: the folder is not a run.
         InvalidInput: it has no arrivals to replay, or a value is not valid.
-        UsageError: a path leads nowhere.
+        UsageError: a path names no setting.
     """
     recorded = read_recording(folder)
     plain = scenario_of(folder, recorded.info, service or recorded.service)
@@ -113,22 +113,22 @@ def replay(
     """Replay a recording into a run folder, and compare the outcome of every sample.
 
     Args:
-        folder: the recording's.
+        folder: the folder of the recording.
         out: the run folder, which must be new or empty.
-        service: another one than the recorded; `config` is its name among the changes.
+        service: replaces the recorded service; `config` is its name among the changes.
         config: see `service`.
         overrides: values of the scenario by their paths.
         seed: of the draws where the replay departs from the recording.
         replications: runs with draws of their own; the first is compared.
         progress: called about ten times a second.
-        stop: called as often; true ends the replay early.
+        stop: called as often; True ends the replay early.
         workers: processes for replications.
         reproduce: the command that makes this run again.
 
     Raises:
         NotFound: the folder is not a run.
         InvalidInput: it has no arrivals to replay, or a value is not valid.
-        UsageError: a path leads nowhere.
+        UsageError: a path names no setting.
         Interrupted: `stop` ended it before the first arrival; later, what there is is compared.
     """
     changes = ({CONFIG: config or "another one"} if service is not None else {}) | dict(overrides or {})
@@ -152,7 +152,7 @@ def replay(
 
 
 def difference_in(folder: Location, info: RunInfo) -> ReplayDifference | None:
-    """Return the difference that a replay's folder has of its recording; None: it is not a replay.
+    """Return the difference stored in a replay's folder; None where the run is not a replay.
 
     Raises:
         Damaged: the file is missing or was changed.

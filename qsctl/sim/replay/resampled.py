@@ -1,14 +1,14 @@
-"""A recorded load, resampled by blocks: what else may have come, as far as one recording shows.
+"""A recorded load, resampled by blocks (bootstrap): other loads that are as plausible as the recorded one.
 
-A recording is a sample of one. Its time is a circle that is cut at random into `blocks` equal parts, drawn with
-replacement and put one after the other (the circular block bootstrap: Politis and Romano, "A circular block-resampling
+A recording is a sample of one. Its time is a circle that is cut at random into `blocks` equal parts, which are drawn
+with replacement and concatenated (the circular block bootstrap: Politis and Romano, "A circular block-resampling
 procedure for stationary data", in Exploring the Limits of Bootstrap, 1992; Künsch, "The jackknife and the bootstrap for
-general stationary observations", Annals of Statistics 17, 1989). Within a block samples come as they did, with their
-sizes, lifespans and second writes; between blocks nothing is kept. So what lasts longer than a block, a rush hour or a
-trend, is torn apart, and that the load of another day differs is not in it.
+general stationary observations", Annals of Statistics 17, 1989). Within a block the recorded samples keep their times,
+sizes, lifespans and repeated writes; dependence between blocks is lost. So phases longer than a block, such as a rush
+hour or a trend, are broken up, and differences between days are not represented.
 
-Who consumes, what commands came, and what was there at the beginning stay as they were. A sample that comes
-twice is two samples, each served as the recorded one was, or by a draw of its own.
+Consumers, commands and the initial content of the queues are unchanged. A sample that is drawn twice is two samples,
+each served as the recorded one was, or by a draw of its own.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _LATER_STEPS: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class ResampledLoad:
-    """A recording with another load; `original` has for each sample of it the recorded one."""
+    """A recording with a resampled load; `original` maps each of its samples to the recorded one."""
 
     recorded: Recorded
     original: dict[SampleKey, SampleKey]
 
 
 def resampled(recorded: Recorded, blocks: int, seed: int, replication: int) -> ResampledLoad:
-    """Return a recording whose writes are drawn by blocks from its own.
+    """Return a recording whose writes are drawn by blocks from those of `recorded`.
 
     Args:
         recorded: a recording with writes of producers.
-        blocks: how many parts its time has.
-        seed: of the scenario.
+        blocks: the number of parts that its time is divided into.
+        seed: the seed of the scenario.
         replication: from 1; each has draws of its own.
     """
     samples = _samples(recorded)
@@ -81,13 +81,13 @@ def resampled(recorded: Recorded, blocks: int, seed: int, replication: int) -> R
 
 
 def block_ns(recorded: Recorded, blocks: int) -> Nanoseconds:
-    """Return how long a block is."""
+    """Return the length of a block in nanoseconds."""
     samples = _samples(recorded)
     return -(-(samples[-1][0].at_ns + 1 - samples[0][0].at_ns) // blocks) if samples else 0
 
 
 def _samples(recorded: Recorded) -> list[list[RecordedArrival]]:
-    """Return the writes of each sample, in the order of the first ones."""
+    """Return the writes of each sample, in the order of their first ones."""
     found: dict[SampleKey, list[RecordedArrival]] = {}
     for row in recorded.arrivals:
         if row.origin == Origin.PRODUCER:

@@ -1,7 +1,7 @@
-"""A recording through the same engine under virtual time, with what was changed: the driver.
+"""The driver of a replay: a recording through the same engine under virtual time, with changes.
 
 Every message that reached the live service reaches the engine at the same instant and in the same order, as long as
-nothing that it depends on has changed. See the package's docstring for what is copied and what is modelled.
+everything that it depends on is unchanged. The package's docstring lists the copied and the modelled parts.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class _Kind(IntEnum):
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication.
+    """Check the scenario, read the recording and prepare this repetition.
 
     Raises:
-        InvalidInput: there is nothing to replay.
+        InvalidInput: the recording has no load to replay.
         Damaged: the recording cannot be read.
     """
     if scenario.replay is None:
@@ -73,7 +73,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
 
 
 class ReplayRun:
-    """A replay. All its rows are those of `take_tables`: they are made as a recording's are."""
+    """A run of a replay, whose rows are all returned by `take_tables`, in the form of a recording's."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ReplayRun:
 
     @property
     def queue_names(self) -> list[str]:
-        """The queues, by the names that the log has for them."""
+        """The queues by their names in the log."""
         return list(shown_names(list(self._part_of)).values())
 
     # A model's run.
@@ -159,19 +159,19 @@ class ReplayRun:
         return self._fold.take_rows()
 
     def finish(self) -> Stop:
-        """Write what is still in a queue."""
+        """Log the samples still in a queue; to be called again while it returns LOG_FULL."""
         if not self._finished:
             self._finished = True
             self._fold.end()
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a queue: the client is the service."""
+        """Return one row for each queue, whose client is the service."""
         return self._fold.counters(self.now_ns)
 
     @property
     def happenings(self) -> tuple[Any, ...]:
-        """The events by kind."""
+        """The events of the run, by kind."""
         return self._fold.happenings()
 
     # The beginning.
@@ -225,7 +225,7 @@ class ReplayRun:
         return max(instant, self.now_ns)
 
     def _pass(self, now: Nanoseconds) -> None:
-        """Let everything that is due now go in, in the order of its steps, then let what comes of it go out."""
+        """Process the agenda up to `now` in the order of recorded steps, then step the parts and send messages."""
         while self._agenda and self._agenda[0][0] <= now:
             _, _, _, kind, what = heapq.heappop(self._agenda)
             self._do(now, kind, what)
@@ -318,7 +318,7 @@ class ReplayRun:
         )
 
     def _repeat(self, now: Nanoseconds, row: RecordedArrival) -> None:
-        """Write a sample again where it was, unless that was for a refusal that it did not meet here."""
+        """Write a sample again as recorded, unless that followed a refusal that did not happen in the replay."""
         place = (row.queue, row.producer, row.sequence_number)
         if place not in self._is_accepted:
             return  # not written yet: its producer waits
@@ -338,7 +338,7 @@ class ReplayRun:
                 self._answer(now, message)
 
     def _recognize(self, event: SampleDeadLettered) -> None:
-        """Give a dead letter the writer that it has in the recording: its own depends on where its queue was made."""
+        """Give a dead letter its writer number in the recording, as its own GUID depends on its queue's creation."""
         recorded = self._letters.get((event.to_queue, event.dead_letter.sequence_number))
         if recorded:
             self._numbers[event.dead_letter.writer_guid] = recorded.popleft()
@@ -382,7 +382,7 @@ class ReplayRun:
             self._schedule(now, writer)
 
     def _number(self, guid: Guid) -> int:
-        """Return the number of a writer; dead letters that were none have writers of their own."""
+        """Return the number of a writer; dead letters that the recording does not have get new numbers."""
         number = self._numbers.get(guid)
         if number is None:
             number = self._numbers[guid] = -1 - len(self._numbers)
@@ -394,9 +394,9 @@ class ReplayRun:
 
 
 def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_as_recorded: bool) -> list[EnginePart]:
-    """Return the parts of a service: one where queues come and go, for they may be tied to any other.
+    """Return the parts of a service; a single one where queues are created or deleted, which may depend on any other.
 
-    Where the load is another one, a timer fires when it is due.
+    `is_as_recorded` is False for another load: then a timer fires when it is due.
     """
     is_changed = any(not row.command.startswith("flush") for row in recorded.commands)
     too_large = list(_too_large_for_the_service(recorded))
@@ -414,7 +414,7 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay, *, is_a
 
 
 def _too_large_for_the_service(recorded: Recorded) -> Iterator[int]:
-    """Yield sizes that the recorded service accepted no payload above, whatever its queues' own settings."""
+    """Yield payload sizes that the recorded service refused to exceed, whatever the settings of its queues."""
     own = {name: each.limits.sample_size_bytes_max for name, each in queues_by_name(recorded.service).items()}
     for row in recorded.arrivals:
         if row.reason == BounceReason.TOO_LARGE and row.size_bytes <= own.get(row.queue, SIZE_BYTES_MAX):

@@ -1,4 +1,4 @@
-"""From a recording to a scenario, and from a scenario's `<queue>` elements back to a service's settings."""
+"""Conversions of a recording to a scenario, and of a scenario's `<queue>` elements to a service's settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from qsctl.eventlog.run_folder import RunInfo  # isort: skip
 
 
 def scenario_of(folder: Location, info: RunInfo, service: ServiceSettings) -> Scenario:
-    """Return the scenario that replays a recording with this service, without a change."""
+    """Return the scenario that replays a recording with this service, unchanged."""
     return Scenario(
         name=f"{info.scenario}-replay",
         model=Model.REPLAY,
@@ -35,12 +35,12 @@ def scenario_of(folder: Location, info: RunInfo, service: ServiceSettings) -> Sc
 
 
 def place_of(folder: Location) -> str:
-    """Return where a recording is, whatever the working directory."""
+    """Return the absolute path or URI of a recording."""
     return str(folder.absolute()) if isinstance(folder, Path) else str(folder)
 
 
 def replayed_queues(service: ServiceSettings) -> tuple[ReplayedQueue, ...]:
-    """Return every queue's values, as the service has them."""
+    """Return the `<queue>` elements with the service's values for every queue."""
     queues = queues_by_name(service)
     plain = SharedReaderQueueSettings("", "")
     return tuple(
@@ -49,7 +49,7 @@ def replayed_queues(service: ServiceSettings) -> tuple[ReplayedQueue, ...]:
 
 
 def changed_service(replay: Replay) -> ServiceSettings:
-    """Return the service with the values of the `<queue>` elements."""
+    """Return the service with the values of the scenario's `<queue>` elements."""
     by_full_name = {short_names(replay.service)[queue.name]: queue for queue in replay.queues}
 
     def changed(
@@ -62,7 +62,7 @@ def changed_service(replay: Replay) -> ServiceSettings:
 
 
 def _varied(settings: SharedReaderQueueSettings, by: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-    """Return a queue's settings with those of another that a replay varies."""
+    """Return a queue's settings with the values of `by` for the settings that a replay can vary."""
     for field in VARIED:
         settings = with_value(settings, field, value_at(by, field))
     return settings

@@ -1,4 +1,4 @@
-"""The figures of a recording beside those of its replay: queue by queue, measure by measure."""
+"""The figures of a recording beside those of its replay, by queue and measure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from qsctl.sim.figures import Figures, figures_of
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One measure of one queue; None: there is no such value, as of a wait where nothing was delivered.
+    """One measure of one queue; a value is None where it does not exist, such as a wait without a delivery.
 
-    `now` is of the first replication, which has the load as it was; `low` and `high` are the ends of the central 95 %
-    of the others, whose loads are drawn from the recording (`resampled.py`), None without one. `unit` is `messages` or
-    `ns`.
+    `now` is that of the first repetition, which has the recorded load; `low` and `high` are the ends of the central 95
+    % of
+    the other repetitions, whose loads are drawn from the recording (`resampled.py`), None without these. `unit` is
+    `messages` or `ns`.
     """
 
     queue: str
@@ -70,7 +71,7 @@ def then_and_now(recording: Location, replay: Location) -> list[Measured]:
 
 
 def _with_times_to_done(then: dict[str, list[Figures]], recording: Location, info: RunInfo) -> dict[str, list[Figures]]:
-    """Return the figures with times to done out of the messages: earlier versions did not count them."""
+    """Return the figures with times to acknowledgment from the messages: earlier versions did not count them."""
     if info.log_level == LogLevel.COUNTERS:
         return then
     times: dict[str, DoneTimes] = {}
@@ -109,7 +110,7 @@ def _central(values: Sequence[float | None]) -> tuple[float | None, float | None
 
 
 def _of_replications(counters: pa.Table) -> dict[str, list[Figures]]:
-    """Return the figures of each queue, one for each replication."""
+    """Return the figures of each queue, one for each repetition."""
     found: dict[str, list[Figures]] = {}
     rows = counters.to_pylist()
     for replication in sorted({row["replication"] for row in rows}):

@@ -1,8 +1,8 @@
-"""A queue's events folded into message rows and counters: one row a sample and queue, when its fate is known.
+"""A queue's events folded into message rows and counters: one row for each sample and queue, at its outcome.
 
-Arrivals, losses and deliveries are folds over the rows: arrivals count from when a sample entered its queue, the others
-from when it left, if that was after the warm-up. Redeliveries count when they are sent; `attempts` restarts with the
-statistics, so that the rows add up to them.
+Arrivals, losses and deliveries are folds over the rows: arrivals count by the instant at which a sample entered its
+queue, the others by the instant at which it left, if that was after the warm-up. Redeliveries count when they are sent;
+`attempts` restarts with the statistics, so that the rows add up to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OUTCOME_OF: Final = {
 
 @dataclass(slots=True)
 class _Held:
-    """A sample in its queue: how long it is there, and its last delivery."""
+    """A sample in its queue: the instant it was enqueued, and that of its last delivery."""
 
     enqueued_ns: Nanoseconds
     size_bytes: int
@@ -63,7 +63,7 @@ class SampleLog:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the rows are to be collected."""
+        """Return whether the log chunk is full, so that rows are to be collected."""
         return self._log.is_full
 
     @property
@@ -72,11 +72,11 @@ class SampleLog:
         return self._log.is_warm
 
     def counts_of(self, queue: QueueName) -> QueueCounts:
-        """Return what is counted of a queue."""
+        """Return the counts of a queue."""
         return self._log.of(queue)
 
     def length_of(self, queue: QueueName) -> int:
-        """Return how many samples are in a queue."""
+        """Return the number of samples in a queue."""
         return sum(name == queue for name, _ in self._held)
 
     def collect(self) -> Rows:
@@ -84,7 +84,7 @@ class SampleLog:
         return self._log.collect()
 
     def note(self, event: Event) -> None:
-        """Note one event."""
+        """Fold one event into rows and counters."""
         self._reach(event.at_ns)
         match event:
             case SampleReceived(at_ns, queue, identity, size_bytes):
@@ -114,11 +114,11 @@ class SampleLog:
                 pass  # the other events add nothing to what is in the rows
 
     def _bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
-        """Log a sample that its queue refused: it left as it came."""
+        """Log a sample that its queue refused, with a wait of zero."""
         self._end(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
 
     def hold(self) -> None:
-        """End the run: what is still in a queue is held, what waits outside a full one is waiting."""
+        """End the run: log samples in a queue as held, and those that wait for room in a full one as waiting."""
         for (queue, identity), (at_ns, size_bytes) in self._received.items():
             self._end(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.WAITING)
         for (queue, identity), held in self._held.items():
@@ -127,11 +127,11 @@ class SampleLog:
         self._held.clear()
 
     def returned_counts(self) -> list[int]:
-        """Failed deliveries of each queue: rejected, timed out, or their consumer left."""
+        """Return the failed deliveries of each queue: rejected, timed out, or their consumer left."""
         return [self._log.of(queue.full_name).returned for queue in self._queues]
 
     def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
-        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
+        """Return the columns of `eventlog.schema.COUNTERS` except the run's id, one row for each queue.
 
         The maximum depth of these queues is a number of samples (`max_count`); 0 means unlimited.
         """

@@ -1,8 +1,8 @@
-"""The programs around a simulated queuing service: when they write, how long they serve a sample, what they answer.
+"""The programs around a simulated queuing service: times of writes, service times and answers.
 
-What a program does with its producer or consumer is simulated; the producer and the consumer are those of a live client
-(`core.client`): window, samples held, twins, acknowledgments. Every program draws from counter-based streams of its
-own, so that a variant of the service sees the same writes and the same service times (common random numbers).
+The programs are simulated; their producers and consumers are those of a live client (`core.client`): windows, held
+samples, duplicates, acknowledgments. Every program draws from counter-based streams of its own, so that a variant of
+the service sees the same writes and the same service times (common random numbers).
 """
 
 from __future__ import annotations
@@ -49,24 +49,27 @@ UNLIMITED_WINDOW: Final = 2**63 - 1
 
 
 def guid_of(kind: int, number: int) -> Guid:
-    """Return the GUID of the n-th producer's writer or consumer's reader."""
+    """Return the GUID of a producer's writer or a consumer's reader by its number."""
     return Guid(bytes([kind]) + number.to_bytes(GUID_SIZE_BYTES - 1, "big"))
 
 
 def number_of(guid: Guid) -> int:
-    """Return the number that `guid_of` put into a GUID."""
+    """Return the number of the peer that has a GUID made by `guid_of`."""
     return int.from_bytes(guid[1:], "big")
 
 
 def producer_of(guid: Guid) -> int:
-    """Return the number of a producer's writer; 0 for a dead letter, whose GUID is a digest that may begin alike."""
+    """Return the number of a producer by its writer.
+
+    0 for a dead letter, whose GUID is a digest that may begin alike.
+    """
     number = number_of(guid)
     return number if guid[0] == PRODUCER and number <= _PRODUCERS_MAX else 0
 
 
 @dataclass(frozen=True, slots=True)
 class HostedQueue:
-    """A queue of the simulated service, under its full name."""
+    """A queue of the simulated service, with its full name."""
 
     full_name: str
     name: str
@@ -95,7 +98,7 @@ def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
 
 @dataclass(slots=True)
 class SimulatedProducer:
-    """A program with a producer: it writes what arrives for it, and waits while the producer's window is full."""
+    """A program with a producer: it writes the samples that arrive, and waits while the producer's window is full."""
 
     state: Producer
     participant: str
@@ -103,12 +106,12 @@ class SimulatedProducer:
     backlog: deque[bytes] = field(default_factory=deque)
 
     def offer(self, payload: bytes) -> list[Write]:
-        """Return what the producer sends now that the program has another sample."""
+        """Add a sample of the program; return the writes that the producer sends now."""
         self.backlog.append(payload)
         return self._write()
 
     def receive(self, answer: WriteAcknowledgment) -> list[Write]:
-        """Return what the producer sends once a queue has answered: the window may have room."""
+        """Process a queue's answer; return the writes that the producer sends now, as its window may have room."""
         self.state.receive(answer)
         return self._write()
 
@@ -123,7 +126,7 @@ class SimulatedProducer:
 
 @dataclass(slots=True)
 class SimulatedConsumer:
-    """A program with a consumer: it serves one sample at a time, then acknowledges, rejects, or stays silent."""
+    """A program with a consumer: it serves one sample at a time, then acknowledges, rejects, or does not answer."""
 
     number: int
     queue: HostedQueue
@@ -136,29 +139,29 @@ class SimulatedConsumer:
     state: QueueReader
     is_present: bool = True
     presence: int = 0
-    """Counts absences: a service that was in progress when it left is void."""
+    """Number of departures; a service in progress at a departure is void."""
     serving: Delivery | None = None
     served: int = 0
 
     def join(self) -> ConsumerJoined:
-        """Begin anew, with nothing received."""
+        """Join the queue as a new incarnation that has received nothing."""
         self.is_present = True
         self.state = QueueReader(self.queue.full_name, self.state.consumer_guid)
         return ConsumerJoined(self.queue.full_name, self.state.consumer_guid)
 
     def leave(self) -> ConsumerLeft:
-        """Vanish, with everything received."""
+        """Leave the queue and lose all samples received."""
         self.is_present = False
         self.presence += 1
         self.serving = None
         return ConsumerLeft(self.queue.full_name, self.state.consumer_guid)
 
     def receive(self, delivery: Delivery) -> None:
-        """Keep a sample that the queue sent."""
+        """Add a received sample to those that wait for service."""
         self.state.receive(delivery)
 
     def begin(self) -> Nanoseconds | None:
-        """Begin to serve the next sample; return how long it takes, None where none waits or one is being served."""
+        """Begin to serve the next sample; return its service time, or None where none waits or one is in service."""
         if self.serving is not None or not self.state.waiting_count:
             return None
         self.serving = self.state.deliver(1)[0]
@@ -167,7 +170,10 @@ class SimulatedConsumer:
         return round(-float(logarithm(uniform(self.service_key, self.served))) * self.mean_service_ns)
 
     def end(self) -> list[Acknowledgment]:
-        """End a service; return what the consumer sends: nothing where the program stays silent."""
+        """End a service.
+
+        Return the acknowledgments that the consumer sends, empty where the program does not answer.
+        """
         assert self.serving is not None
         draw = float(uniform(self.answer_key, self.served))
         self.served += 1
@@ -183,7 +189,7 @@ def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[Simulate
     """Return every producer, numbered in the order of the scenario.
 
     Raises:
-        InvalidInput: a topic that no queue is for.
+        InvalidInput: no queue receives a producer's topic.
     """
     producers: list[SimulatedProducer] = []
     for declared in workload.producers:
@@ -234,7 +240,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
 
 
 def absences_of(workload: Workload, horizon_ns: Nanoseconds) -> list[tuple[int, Nanoseconds, Nanoseconds]]:
-    """Return each absence of each consumer: its number, from, until (`INFINITE_NS`: for good)."""
+    """Return each absence of each consumer: its number, begin and end (`INFINITE_NS`: until the end of the run)."""
     found: list[tuple[int, Nanoseconds, Nanoseconds]] = []
     number = 0
     for declared in workload.consumers:
@@ -261,10 +267,10 @@ def arrivals_scenario(scenario: Scenario) -> Scenario:
 
 
 def service_rate(declared: WorkloadConsumer) -> float:
-    """Return how many samples a consumer serves in a second.
+    """Return the number of samples that a consumer serves per second.
 
     Raises:
-        InvalidInput: no rate above 0.
+        InvalidInput: the rate is not above 0.
     """
     service = declared.service
     if not isinstance(service, PoissonArrivals | ConstantArrivals) or service.rate_per_second <= 0:
@@ -276,10 +282,10 @@ def service_rate(declared: WorkloadConsumer) -> float:
 
 
 def queue_named(name: str, queues: list[HostedQueue]) -> HostedQueue:
-    """Return the queue of this full name, or of the last part of one.
+    """Return the queue with this full name, or with this last part of its name.
 
     Raises:
-        InvalidInput: there is none, or several.
+        InvalidInput: no queue or several queues match.
     """
     matches = [queue for queue in queues if queue.full_name == name or queue.full_name.endswith(f"/{name}")]
     if len(matches) != 1:

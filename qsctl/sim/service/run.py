@@ -56,7 +56,7 @@ _JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED, _SYNCED = range
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
-    """Check the scenario, lay out the arrays, seed the streams of this replication.
+    """Check the scenario, create the service and its peers, and seed the random streams of this repetition.
 
     Raises:
         InvalidInput: no workload, a topic or queue that the service does not have, too many queues.
@@ -116,7 +116,7 @@ class SharedReaderQueueRun:
 
     @property
     def queue_names(self) -> list[str]:
-        """The queues by number: their own names, or the full ones where two are alike."""
+        """The queues by number: their short names, or the full ones where two are equal."""
         names = [queue.name for queue in self._queues]
         return names if len(set(names)) == len(names) else [queue.full_name for queue in self._queues]
 
@@ -144,13 +144,13 @@ class SharedReaderQueueRun:
         return {name: rows[name] for name in REPLAY_TABLES}
 
     def take_events(self) -> Rows:
-        """Return the events since the last call: consumers that came and went, failed deliveries at the end."""
+        """Return the events since the last call: consumers that joined and left, and failed deliveries at the end."""
         rows = np.array(self._events, EVENT_ROW)
         self._events = []
         return rows
 
     def finish(self) -> Stop:
-        """Write what is still in a queue as `held`."""
+        """Log the samples still in a queue as `held`; to be called again while it returns LOG_FULL."""
         if not self._finished:
             self._finished = True
             self._note_unsynced()
@@ -163,7 +163,7 @@ class SharedReaderQueueRun:
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a queue: the client is the service."""
+        """Return one row for each queue, whose client is the service."""
         observed_ns = max(0, self.now_ns - self._scenario.warm_up_ns)
         return self._log.counters(self._service.application_name, self.queue_names, observed_ns)
 
@@ -172,14 +172,14 @@ class SharedReaderQueueRun:
         self._sequence += 1
 
     def _next_instant(self) -> Nanoseconds:
-        """Return when something happens next: a write, a message that arrives, a service that ends, a deadline."""
+        """Return the instant of the next event: a write, an arriving message, the end of a service, or a deadline."""
         instant = self._arrivals.next_ns
         if self._agenda and self._agenda[0][0] < instant:
             instant = self._agenda[0][0]
         return min(instant, max(self._deadline_ns, self.now_ns))
 
     def _pass(self, now: Nanoseconds) -> None:
-        """Do one pass of the driver: everything due now goes in, then what may leave goes out."""
+        """Process all writes and events due at `now`, then step the service."""
         while self._arrivals.next_ns == now:
             self._offer(now, *self._arrivals.pop())
         while self._agenda and self._agenda[0][0] <= now:
@@ -189,7 +189,7 @@ class SharedReaderQueueRun:
             self._step(now)
 
     def _step(self, now: Nanoseconds) -> None:
-        """Let the service receive what came and do what is due."""
+        """Step the service with the messages received and the timers due, and schedule the messages it sends."""
         turn = self._turn
         if self._inbox or not turn.waits_for_disk:
             turn.receive(self._inbox)
@@ -209,7 +209,7 @@ class SharedReaderQueueRun:
                     self._at(arrives, _TO_PRODUCER, self._producers[number_of(message.identity.writer_guid)], message)
 
     def _store(self, now: Nanoseconds) -> None:
-        """Write what gathered, unless a sync is in progress."""
+        """Write the collected records to storage, unless a sync is in progress."""
         while not self._is_syncing and (group := self._turn.to_write()) is not None:
             if self._sync_ns and any(ready.batches for ready in group.turns):
                 self._is_syncing = True
@@ -223,7 +223,7 @@ class SharedReaderQueueRun:
                 self._turn.durable(batch.stream, batch.last_index)
 
     def _note_unsynced(self) -> None:
-        """Note what happened in turns whose messages have not left."""
+        """Complete pending syncs at the end, so that events of turns whose messages have not left are logged."""
         if self._is_syncing:
             self._is_syncing = False
             for _, _, kind, _, what in self._agenda:

@@ -1,10 +1,9 @@
-"""A run of our own queues that can be left at an instant and gone on with from there, again and again.
+"""A run of our own queues whose state can be saved and resumed repeatedly, for multilevel splitting.
 
-The service, its peers and what is on the way between them are plain objects: the state is all of them, written by
-`pickle`, which is exact and whole whatever a queue has. It holds what the queue remembers of samples that have left it,
-too, so that to keep a state takes longer the more it remembers. Arrivals, times of service and answers after the
-instant are drawn anew; the end of a service that has begun stays. What only measures waits, the histograms, is not part
-of it.
+The service, its peers and the messages in transit are plain objects: the state is all of them, written by `pickle`,
+exactly and completely. It includes the queue's memory of samples that have left it, so that saving takes longer the
+more the queue remembers. Arrivals, service times and answers after the instant are drawn anew for each branch; the end
+of a service in progress is kept. Histograms, which only measure waits, are not part of it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _ENDED: Final = (*LOSSES, Outcome.DELIVERED, Outcome.ELIDED)
 
 
 class BranchingRun(SharedReaderQueueRun):
-    """A run whose arrivals and peers can be begun anew."""
+    """A run whose arrivals and peers can be drawn anew from an instant on."""
 
     def __init__(self, scenario: Scenario, replication: int) -> None:
         super().__init__(scenario, replication, LogLevel.COUNTERS)
@@ -38,7 +37,7 @@ class BranchingRun(SharedReaderQueueRun):
         self._arrivals = self._cursor
 
     def next_pass(self, until_ns: Nanoseconds) -> bool:
-        """Do what is due next; return False where nothing is before `until_ns`, which is then the present instant."""
+        """Process the next instant before `until_ns`; where there is none, advance to `until_ns` and return False."""
         instant = self._next_instant()
         if instant >= until_ns:
             self.now_ns = max(self.now_ns, until_ns)
@@ -51,7 +50,7 @@ class BranchingRun(SharedReaderQueueRun):
         """Return the full name of a queue.
 
         Raises:
-            InvalidInput: there is none of this name.
+            InvalidInput: no queue has this name.
         """
         for short, queue in zip(self.queue_names, self._queues, strict=True):
             if name in {short, queue.full_name}:
@@ -59,11 +58,11 @@ class BranchingRun(SharedReaderQueueRun):
         raise no_such_queue(name, self.queue_names)
 
     def limit_of(self, full_name: str) -> int:
-        """Return how many samples a queue holds at most; 0 for any number."""
+        """Return the maximum number of samples of a queue; 0 means unlimited."""
         return next(max(0, queue.max_count) for queue in self._queues if queue.full_name == full_name)
 
     def tally(self, full_name: str) -> QueueTally:
-        """Return what a queue has counted since the warm-up."""
+        """Return the losses, ended samples and high-water mark of a queue since the warm-up."""
         counts = self._log.counts_of(full_name)
         if not self._log.is_warm:
             return QueueTally(0, 0, 0)
@@ -71,18 +70,18 @@ class BranchingRun(SharedReaderQueueRun):
         return QueueTally(lost, sum(counts.by_outcome[outcome] for outcome in _ENDED), counts.high_water_mark)
 
     def depth(self, full_name: str, in_work_units: bool) -> int:
-        """Return the samples in a queue, or their work units."""
+        """Return the number of samples in a queue, or their work units."""
         return self._log.counts_of(full_name).work_units if in_work_units else self._log.length_of(full_name)
 
     def forget_waits(self) -> None:
-        """Empty the histograms, which nothing but the figures of a whole run depends on."""
+        """Empty the histograms, which only the figures of a whole run use."""
         for queue in self._queues:
             counts = self._log.counts_of(queue.full_name)
             counts.histogram.clear()
             counts.done.clear()
 
     def begin_anew(self, branch: int) -> None:
-        """Draw what comes after this instant from streams of a branch."""
+        """Draw random values after this instant from the streams of a branch."""
         self._cursor.begin_anew(self.now_ns, branch)
         with np.errstate(over="ignore"):
             for consumer in self._consumers:
@@ -92,15 +91,16 @@ class BranchingRun(SharedReaderQueueRun):
 
 @dataclass(frozen=True, slots=True)
 class SavedService:
-    """A run at an instant, as bytes."""
+    """The saved state of a run at an instant, as bytes."""
 
     run: bytes
 
 
 class ServiceTrajectory:
-    """A trajectory of a service under virtual time, for splitting.
+    """A run of a service under virtual time that `sim.splitting` can branch.
 
-    The importance is the number of samples in the queue, or its depth in work units where a depth is asked for.
+    The importance is the number of samples in the queue, or its depth in work units where the question is about a
+    depth.
     """
 
     def __init__(self, scenario: Scenario, replication: int, question: Question) -> None:
@@ -116,11 +116,11 @@ class ServiceTrajectory:
         return self._run.messages
 
     def importance(self) -> int:
-        """Return the importance of the state."""
+        """Return the importance of the present state."""
         return self._run.depth(self._queue, self._by_depth)
 
     def advance(self, low: int, high: int) -> bool:
-        """Go on while low ≤ importance < high; return False at the horizon."""
+        """Simulate while low ≤ importance < high; return False at the horizon."""
         run, queue, by_depth, until_ns = self._run, self._queue, self._by_depth, self._until_ns
         while run.next_pass(until_ns):
             if not low <= run.depth(queue, by_depth) < high:
@@ -128,20 +128,20 @@ class ServiceTrajectory:
         return False
 
     def skip(self, until_ns: Nanoseconds) -> None:
-        """Go on to an instant, whatever the importance is."""
+        """Simulate to an instant, regardless of the importance."""
         self._run.step(until_ns)
 
     def tally(self) -> QueueTally:
-        """Return what has been counted on the way to the present state."""
+        """Return the losses, messages and high-water mark counted on the path to the present state."""
         return self._run.tally(self._queue)
 
     def save(self) -> SavedService:
-        """Return the state."""
+        """Return a copy of the present state."""
         self._run.forget_waits()
         return SavedService(pickle.dumps(self._run, pickle.HIGHEST_PROTOCOL))
 
     def resume(self, saved: SavedService, branch: int | None) -> None:
-        """Go back to a state that `save` gave."""
+        """Return to a saved state; with a branch number, later random values are drawn from that branch's streams."""
         self._run = pickle.loads(saved.run)
         if branch is not None:
             self._run.begin_anew(branch)
