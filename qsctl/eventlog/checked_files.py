@@ -1,9 +1,9 @@
-"""The files of a run folder against what `run.json` lists: none missing, none added, none changed.
+"""The check of a run folder's files against the list in `run.json`: none missing, added or changed.
 
-Every reader goes through here before it believes a row: a flipped bit in a footer or in a page of numbers still
-decodes. There are two ways. `check_all` compares a checksum over each whole file, which reads it again. Where Spark
+Every reader checks files here before it uses a row, because a flipped bit in a footer or in a page of numbers still
+decodes. There are two methods. `check_all` compares a checksum over each whole file, which reads it again. Where Spark
 reads a file, `check_footers` compares its footer alone, and Spark each page that it reads with the page's own checksum
-(`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket does not come through this process.
+(`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket is not read by this process.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class ListedFile:
 
 
 def listed_parts(folder: Location, info: RunInfo, table: str) -> list[ListedFile]:
-    """Return the parts of a table in the order of their replications, present in the folder and the only ones there.
+    """Return the parts of a table in the order of their replications, after a check that no file is missing or added.
 
-    Their content is not read: `ListedFile.check` does that, or `check_all`. Of a run that was killed, parts of
-    replications that did not end are passed over.
+    Their content is not read: `ListedFile.check` does that, or `check_all`. In a run that was killed, parts of
+    unfinished replications are skipped.
 
     Raises:
         Damaged: a part is missing, has another size, or is in the folder without being listed.
@@ -115,7 +115,7 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[ListedFile
 
 
 def listed_file(folder: Location, info: RunInfo, table: str) -> ListedFile | None:
-    """Return the file of a table of names, None where the run has none; its content is not read.
+    """Return the file of a table of names, or None where the run has none; its content is not read.
 
     Raises:
         Damaged: another file is in its folder.
@@ -171,7 +171,7 @@ def checked_text(folder: Location, info: RunInfo, name: str) -> str:
 
 
 def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Location]) -> None:
-    """Refuse Parquet files that are not listed: a reader of the folder as it is would count them."""
+    """Raise an error for Parquet files that are not listed, since other readers of the folder would count them."""
     ended = {each.replication for each in info.done if each.complete}  # a recording that goes on has begun one
     for path in listed((folder / table).rglob("*.parquet")):
         if path in known or path.name.startswith((".", "_")):

@@ -1,4 +1,4 @@
-"""Rows of a model to tables of the event log: structured arrays to columns, numbers to names, negative to null."""
+"""The conversion of a model's rows to tables: structured arrays to columns, numbers to names, negative to null."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WORK_UNIT_SHIFT: Final = 11
 
 
 class ChunkBuffers:
-    """A few sets of columns that a model's rows are spread into, each handed on when it is full, then used again.
+    """Buffers that a model's rows are copied into as columns; each is passed on when it is full, and then reused.
 
-    Spreading goes block by block, so that a block's rows are read from memory once for all of their fields: three
-    times as fast as a copy of the structured array, and the writer needs columns anyway. Chunks are always full but
-    for the last one, however the model cuts its rows: the same run writes the same row groups.
+    Rows are copied block by block, so that a block is read from memory once for all of its fields: three times as fast
+    as copying the structured array, and the writer needs columns in any case. All chunks but the last are full, however
+    the model divides its rows, so that the same run writes the same row groups.
     """
 
     def __init__(self, count: int, chunk_rows: int) -> None:
@@ -39,7 +39,7 @@ class ChunkBuffers:
         self._filled = 0
 
     def spread(self, rows: Rows) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Copy rows in, and yield each chunk that became full. Waits while all sets are with the writer."""
+        """Copy rows in, and yield each chunk that became full. Waits while the writer has all buffers."""
         copied = 0
         while copied < len(rows):
             if self._current is None:
@@ -56,12 +56,12 @@ class ChunkBuffers:
                 yield full
 
     def rest(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the rows of the last chunk, which is not full."""
+        """Return the rows of the last chunk, which is not full, or None."""
         current, self._current = self._current, None
         return None if current is None else {name: column[: self._filled] for name, column in current.items()}
 
     def release(self, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Accept a chunk's columns back from the writer."""
+        """Return a chunk's buffers for reuse, after the writer has finished with them."""
         self._free.put(columns)
 
     def _set(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
@@ -119,7 +119,7 @@ def event_table(
 
 
 def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
-    """Return a model's counters as a table of `COUNTERS`: one row a client and queue."""
+    """Return a model's counters as a table of `COUNTERS`, with a row for each client and queue."""
     arrays = []
     for field in COUNTERS:
         if field.name == "run_id":

@@ -1,7 +1,7 @@
-"""Columns that describe themselves: a field of Arrow with its meaning, its unit, and whether it is an instant.
+"""Self-describing columns: Arrow fields with a description, a unit, and whether they are instants or durations.
 
-The metadata of a field travels with a Parquet file that pyarrow writes, and is what pyarrow, pandas and Polars show of
-it. Durations have the Arrow type `duration` in files, so that no program subtracts one from an instant by mistake;
+The metadata of a field is stored in the Parquet files that pyarrow writes, and shown by pyarrow, pandas and Polars.
+Durations have the Arrow type `duration` in files, so that no program subtracts one from an instant by mistake;
 Parquet stores them as 64-bit integers, which is what DuckDB and Spark read. Inside qsctl both are integers.
 """
 
@@ -22,7 +22,7 @@ class TimeKind(StrEnum):
 
     NONE = ""
     INSTANT = "instant"
-    """Since the run began; negative: before."""
+    """An instant, since the beginning of the run; negative: before it."""
     DURATION = "duration"
 
 
@@ -33,11 +33,11 @@ def column(name: str, kind: pa.DataType, description: str, *, unit: str = "", nu
     """Return a field with its description.
 
     Args:
-        name: of the column.
-        kind: its type inside qsctl.
-        description: whole sentences; how to decode it, and when it is null.
-        unit: of its numbers.
-        nullable: whether a row may have none.
+        name: the name of the column.
+        kind: the column's type inside qsctl.
+        description: whole sentences that state the meaning, the encoding, and when it is null.
+        unit: the unit of its numbers.
+        nullable: whether values may be null.
     """
     return _described(name, kind, description, unit, TimeKind.NONE, nullable)
 
@@ -72,12 +72,12 @@ def unit_of(field: pa.Field) -> str:
 
 
 def time_of(field: pa.Field) -> TimeKind:
-    """Return whether a field has instants, durations or neither."""
+    """Return whether a field contains instants, durations or neither."""
     return TimeKind(_member(field, b"time"))
 
 
 def stored(schema: pa.Schema) -> pa.Schema:
-    """Return the schema that files have: durations are durations."""
+    """Return the schema of files, in which durations have the Arrow type `duration`."""
     return pa.schema(
         [field.with_type(_DURATION) if time_of(field) is TimeKind.DURATION else field for field in schema],
         schema.metadata,
@@ -85,7 +85,7 @@ def stored(schema: pa.Schema) -> pa.Schema:
 
 
 def with_durations(table: pa.Table) -> pa.Table:
-    """Return the table with its durations as durations; no number is copied."""
+    """Return the table with durations of the Arrow type `duration`, without copying numbers."""
     schema = stored(table.schema)
     columns = [
         # Not `cast`: it imports pyarrow.compute, which takes longer than a small simulation.
@@ -98,7 +98,7 @@ def with_durations(table: pa.Table) -> pa.Table:
 
 
 def viewed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows with a schema that differs at most in integers that are durations; no number is copied."""
+    """Return rows with a schema that differs only in integers that are durations, without copying numbers."""
     columns = [
         each if each.type == field.type else each.view(field.type)
         for field, each in zip(schema, batch.columns, strict=True)
@@ -107,12 +107,12 @@ def viewed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def as_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with their durations as integers."""
+    """Return rows with durations as integers."""
     return viewed(batch, _numbered(batch.schema))
 
 
 def with_numbers(table: pa.Table) -> pa.Table:
-    """Return the table with its durations as integers."""
+    """Return the table with durations as integers."""
     batches = [as_numbers(each) for each in table.to_batches()]
     return pa.Table.from_batches(batches, _numbered(table.schema))
 

@@ -1,4 +1,4 @@
-"""Explanations of replications' results and of each kind of event, in one line an operator can act on."""
+"""Explanations of events for an operator, one line a kind, and the merging of several replications' results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ _BYTES: Final = frozenset({"message-too-big", "ingress-discard", "large-message"
 
 
 def merged_happenings(replications: Iterable[ReplicationInfo]) -> tuple[Happening, ...]:
-    """Return the happenings of all replications: counts added, the first of all, the largest peak and spread."""
+    """Merge the happenings of all replications: counts are added; the first instant, the largest peak and spread
+    count.
+    """
     found: dict[str, Happening] = {}
     for replication in replications:
         for each in replication.happenings:
@@ -82,7 +84,7 @@ def merged_happenings(replications: Iterable[ReplicationInfo]) -> tuple[Happenin
 
 
 def peak_text(happening: Happening) -> str:
-    """Return the largest value with its unit; empty where it adds nothing to the count."""
+    """Return the largest value with its unit; empty if it adds no information to the count."""
     if happening.event in _PERCENT_TIMES_100:
         return f"{happening.peak / 100:g} %"
     if happening.event in _PERCENT:
@@ -93,12 +95,12 @@ def peak_text(happening: Happening) -> str:
 
 
 def reason_of(happening: Happening) -> str:
-    """Return why it was raised."""
+    """Return the reason why an event was raised."""
     return REASONS.get(happening.event, "")
 
 
 def merged_verdicts(replications: Iterable[ReplicationInfo]) -> tuple[RuleVerdict, ...]:
-    """Return the verdicts of all replications: counts added, and the first violation of each rule."""
+    """Merge the verdicts of all replications: counts are added, and the first violation of each rule is kept."""
     found: dict[str, RuleVerdict] = {}
     for replication in replications:
         for each in replication.verdicts:
@@ -120,9 +122,9 @@ def merged_verdicts(replications: Iterable[ReplicationInfo]) -> tuple[RuleVerdic
 
 
 def merged_replicated_queues(replications: Iterable[ReplicationInfo]) -> tuple[ReplicatedQueue, ...]:
-    """Return the replicated queues of all replications: counts added, times the longest.
+    """Merge the figures of replicated queues over all replications: counts are added, the longest times count.
 
-    A queue that had no master, or accepted nothing, in one of them has no such time.
+    A time is absent if the queue had no master, or accepted nothing, in one of the replications.
     """
     found: dict[str, ReplicatedQueue] = {}
     for replication in replications:
@@ -148,9 +150,10 @@ def merged_replicated_queues(replications: Iterable[ReplicationInfo]) -> tuple[R
 
 
 def merged_worked_queues(replications: Iterable[ReplicationInfo]) -> tuple[WorkedQueue, ...]:
-    """Return the brokers' queues of all replications: counts and times of work added, the largest of what is longest.
+    """Merge the figures of brokers' queues over all replications: counts and working times added, maxima of longest
+    times.
 
-    `backlog_mean` is the mean of theirs.
+    `backlog_mean` is the mean over the replications.
     """
     found: dict[str, list[WorkedQueue]] = {}
     for replication in replications:
@@ -182,7 +185,7 @@ def _merged_queue(queue: str, found: Sequence[WorkedQueue]) -> WorkedQueue:
 
 
 def merged_workers(replications: Iterable[ReplicationInfo]) -> tuple[QueueWorker, ...]:
-    """Return the consumers of brokers' queues of all replications, what each did added."""
+    """Merge the consumers of brokers' queues over all replications, adding their figures."""
     found: dict[str, QueueWorker] = {}
     for replication in replications:
         for each in replication.workers:
@@ -201,5 +204,5 @@ def merged_workers(replications: Iterable[ReplicationInfo]) -> tuple[QueueWorker
 
 
 def _is_later(one_ns: int | None, other_ns: int | None) -> bool:
-    """Return whether an instant comes after another; None is never."""
+    """Return whether one instant comes after another; None means never."""
     return other_ns is not None and (one_ns is None or one_ns > other_ns)

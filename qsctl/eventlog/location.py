@@ -1,11 +1,11 @@
-"""The location of a run, a sweep or a table: a path of this machine, or a URI of another filesystem.
+"""The location of a run, a sweep or a table: a path on this machine, or a URI of another filesystem.
 
-`location` reads what a user writes. A plain path and `file:` become a `pathlib.Path`; `s3:`, `s3a:`, `gs:`, `abfs:`,
+`location` parses a user's text. A plain path and `file:` become a `pathlib.Path`; `s3:`, `s3a:`, `gs:`, `abfs:`,
 `hdfs:` and, where fsspec is installed, its other schemes become a `RemotePath`, which has the part of a path's methods
 that the event log and the sweeps use, over `pyarrow.fs`. Credentials, regions and endpoints come from each store's own
 environment variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on), which Spark's connectors read too.
 
-An object store has no rename: a file is whole when it appears, and replacing one is a copy and a deletion.
+An object store has no rename: a file is complete when it appears, and replacing one is a copy and a deletion.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _SPARK_SCHEME: Final = {"s3": "s3a", "gcs": "gs"}
 
 
 class RemotePath:
-    """A file or folder of a remote filesystem, with the methods of `pathlib.Path` that are needed here."""
+    """A file or folder of a remote filesystem, with some methods of `pathlib.Path`."""
 
     __slots__ = ("_filesystem", "_path", "_root")
 
     def __init__(self, root: str, path: str, filesystem: Any) -> None:
-        """Name a file or folder.
+        """Refer to a file or folder.
 
         Args:
             root: the URI's part before the path, as in `s3a://` or `hdfs://head:9000`.
-            path: as the filesystem names it.
-            filesystem: of `pyarrow.fs`.
+            path: the path within the filesystem.
+            filesystem: a filesystem of `pyarrow.fs`.
         """
         self._root, self._path, self._filesystem = root, path, filesystem
 
@@ -65,28 +65,28 @@ class RemotePath:
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last part of the path."""
         return PurePosixPath(self._path).name
 
     @property
     def parent(self) -> RemotePath:
-        """The folder that this is in."""
+        """The folder that contains this."""
         return RemotePath(self._root, str(PurePosixPath(self._path).parent), self._filesystem)
 
     def absolute(self) -> RemotePath:
-        """Return the same: a URI is absolute."""
+        """Return this path unchanged, as a URI is absolute."""
         return self
 
     def resolve(self) -> RemotePath:
-        """Return the same: a URI is absolute."""
+        """Return this path unchanged, as a URI is absolute."""
         return self
 
     def relative_to(self, other: RemotePath) -> PurePosixPath:
-        """Return the path from a folder that this is in."""
+        """Return the path relative to a folder above it."""
         return PurePosixPath(self._path).relative_to(other._path)
 
     def exists(self) -> bool:
-        """Return whether there is such a file or folder."""
+        """Return whether the file or folder exists."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
@@ -94,13 +94,13 @@ class RemotePath:
         return bool(self._info().is_file)
 
     def is_dir(self) -> bool:
-        """Return whether this is a folder: in an object store, whether anything is in it."""
+        """Return whether this is a folder; in an object store, whether it contains anything."""
         from pyarrow.fs import FileType
 
         return bool(self._info().type == FileType.Directory)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Make the folder; its parents are made too."""
+        """Create the folder and its parents."""
         del parents
         if not exist_ok and self.exists():
             raise FileExistsError(f"{self} exists")
@@ -108,11 +108,11 @@ class RemotePath:
             self._filesystem.create_dir(self._path, recursive=True)
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """Return what is in the folder."""
+        """Yield the files and folders in this folder."""
         return self._listed(recursive=False)
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """Return the files and folders below that match a pattern, part by part, sorted."""
+        """Yield the files and folders below that match a pattern, part by part, sorted."""
         depth = len(PurePosixPath(pattern).parts)
         for each in self._listed(recursive=depth > 1):
             below = each.relative_to(self)
@@ -120,14 +120,14 @@ class RemotePath:
                 yield each
 
     def rglob(self, pattern: str) -> Iterator[RemotePath]:
-        """Return the files and folders at any depth whose name matches a pattern, sorted."""
+        """Yield the files and folders at any depth whose name matches a pattern, sorted."""
         return (each for each in self._listed(recursive=True) if PurePosixPath(each.name).match(pattern))
 
     def stat(self) -> FileSize:
-        """Return the size.
+        """Return the size of the file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         info = self._info()
         if not info.is_file:
@@ -135,7 +135,7 @@ class RemotePath:
         return FileSize(int(info.size))
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open for reading, or for writing anew, bytes."""
+        """Open the file as bytes, for reading, or for writing from the start."""
         with self._reported():
             if mode == "wb":
                 return self._filesystem.open_output_stream(self._path)  # type: ignore[no-any-return]
@@ -151,16 +151,18 @@ class RemotePath:
         return self.read_bytes().decode(encoding)
 
     def write_bytes(self, content: bytes) -> int:
-        """Write the content anew."""
+        """Replace the content."""
         with self.open("wb") as file:
             return file.write(content)
 
     def write_text(self, content: str, encoding: str = "utf-8") -> int:
-        """Write the content anew."""
+        """Replace the content by text."""
         return self.write_bytes(content.encode(encoding))
 
     def touch(self, *, exist_ok: bool = True) -> None:
-        """Make an empty file; of two that do so at once in an object store, both may believe that it was not there."""
+        """Create an empty file; in an object store two concurrent callers may both succeed even with `exist_ok`
+        False.
+        """
         if self.is_file():
             if not exist_ok:
                 raise FileExistsError(f"{self} exists")
@@ -175,13 +177,13 @@ class RemotePath:
             self._filesystem.delete_file(self._path)
 
     def replace(self, target: RemotePath) -> RemotePath:
-        """Move a file, over one that is there."""
+        """Rename the file, replacing an existing target."""
         with self._reported():
             self._filesystem.move(self._path, target._path)
         return target
 
     def rename(self, target: RemotePath) -> RemotePath:
-        """Move a folder with what is in it, file by file where the store has no folders."""
+        """Rename a folder with its content, file by file where the store has no folders."""
         for each in list(self._listed(recursive=True)):
             if each.is_file():
                 each.replace(target / str(each.relative_to(self)))
@@ -189,14 +191,14 @@ class RemotePath:
         return target
 
     def remove(self) -> None:
-        """Delete the folder with what is in it; one that is not there is no error."""
+        """Delete the folder with its content; a missing one is not an error."""
         with self._reported():
             if self.is_dir():
                 self._filesystem.delete_dir(self._path)
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether its files must not be read by several threads: some of fsspec's filesystems have one
+        """Return whether only one thread at a time may read its files: some fsspec filesystems have a single
         connection.
         """
         return str(self._filesystem.type_name).startswith("py::")
@@ -235,7 +237,7 @@ Location: TypeAlias = Path | RemotePath
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """Gives an error of a store the form of an error of this machine's files: with a short reason."""
+    """Converts errors of a store to OSError with a short reason, as for files of this machine."""
 
     place: str
 
@@ -249,11 +251,11 @@ class _Reported:
 
 
 def location(text: str | Location) -> Location:
-    """Return what a path or URI names.
+    """Return the location for a path or URI.
 
     Raises:
-        UsageError: no filesystem has the URI's scheme, or it names no bucket or host.
-        Unavailable: what speaks to that filesystem is not installed.
+        UsageError: no filesystem has the URI's scheme, or the URI has no bucket or host.
+        Unavailable: the library for that filesystem is not installed.
     """
     if not isinstance(text, str):
         return text if isinstance(text, RemotePath) else location(_uri_again(str(text)))
@@ -272,17 +274,19 @@ def location(text: str | Location) -> Location:
 
 
 def spark_path(place: Location) -> str:
-    """Return what Spark is given to read or write a place."""
+    """Return the text by which Spark reads or writes a location."""
     return place.for_spark() if isinstance(place, RemotePath) else str(place)
 
 
 def spark_pattern(place: Location) -> str:
-    """Return what Spark is given to read one place alone: it expands `[`, `{`, `*` and `?` in what it reads."""
+    """Return the text by which Spark reads exactly this location, with `[`, `{` and `*` escaped, which it would
+    expand.
+    """
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", spark_path(place))
 
 
 def move(source: Location, target: Location) -> None:
-    """Move a file over one that may be there, or a folder to where none is; both are of one filesystem."""
+    """Move a file, replacing an existing one, or a folder to a free place; both are in one filesystem."""
     if isinstance(source, RemotePath) and isinstance(target, RemotePath):
         if source.is_dir():
             source.rename(target)
@@ -295,7 +299,7 @@ def move(source: Location, target: Location) -> None:
 
 
 def path_within(folder: Location, place: Location) -> str:
-    """Return the path of a place from a folder that it is in, with slashes."""
+    """Return the path of a location relative to a folder that contains it, with slashes."""
     if isinstance(place, RemotePath) and isinstance(folder, RemotePath):
         return place.relative_to(folder).as_posix()
     assert isinstance(place, Path), f"{place} is not in {folder}"
@@ -304,22 +308,22 @@ def path_within(folder: Location, place: Location) -> str:
 
 
 def listed(places: Iterable[Location]) -> list[Location]:
-    """Return places in the order of their names."""
+    """Return locations sorted by name."""
     return sorted(places, key=str)
 
 
 def parquet_source(place: Location) -> Any:
-    """Return what pyarrow reads a Parquet file from."""
+    """Return the object from which pyarrow reads a Parquet file."""
     return place.open() if isinstance(place, RemotePath) else place
 
 
 def parquet_sink(place: Location) -> Any:
-    """Return what pyarrow writes a Parquet file to; one that is open is closed with its writer."""
+    """Return the object to which pyarrow writes a Parquet file; the caller closes it through the writer."""
     return place.open("wb") if isinstance(place, RemotePath) else place
 
 
 def remove_tree(place: Location) -> None:
-    """Delete a folder with what is in it."""
+    """Delete a folder with its content."""
     if isinstance(place, RemotePath):
         place.remove()
     else:
@@ -327,7 +331,7 @@ def remove_tree(place: Location) -> None:
 
 
 def _uri_again(text: str) -> str:
-    """Return a URI that went through `pathlib`, which makes one slash of two."""
+    """Return a URI restored after `pathlib` reduced its two slashes to one."""
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", text) if not text.startswith("file:") else text
 
 
@@ -362,7 +366,7 @@ def _remote(text: str, scheme: str, host: str, path: str) -> RemotePath:
 
 
 def _s3() -> Any:
-    """Return a client of S3, or of a store that AWS_ENDPOINT_URL names and that speaks as S3 does."""
+    """Return a client of S3, or of the S3-compatible store that AWS_ENDPOINT_URL names."""
     from pyarrow.fs import S3FileSystem
 
     options: dict[str, Any] = {}

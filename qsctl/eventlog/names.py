@@ -1,7 +1,8 @@
-"""The tables of names beside the log: the meaning of the numbers in its rows, in the folder itself.
+"""The tables of names beside the log, which give the meaning of numbers in its rows.
 
-One file a table, `clients/part-00000.parquet` and so on, for all replications. They are made from the run's description
-and its counters, never from its log; no time of day and no path is in them, so that the same run writes the same bytes.
+Each table is one file, `clients/part-00000.parquet` and so on, for all replications. The tables are made from the run's
+description and its counters, never from its log; they contain no time of day and no path, so that the same run writes
+the same bytes.
 """
 
 from __future__ import annotations
@@ -138,10 +139,10 @@ def names_from(
 
     Args:
         info: the run.
-        counters: of all its replications: they have the names of clients and queues.
-        topics: number and name.
-        settings: path, text, number and its unit.
-        full_names: of the queues, where they have others.
+        counters: the counters of all its replications, with the names of clients and queues.
+        topics: number and name of each topic.
+        settings: path, text, number and unit of each setting.
+        full_names: the full names of queues, where they differ.
     """
     numbers, clients = _clients_of(counters)
     queues = _texts_of(counters["queue"])
@@ -167,7 +168,7 @@ def names_from(
 
 
 def described_columns() -> pa.Table:
-    """Return a row a column of every table that a run folder may have."""
+    """Return a table with a row for each column of every table that a run folder may have."""
     logs = {name: schema.append(REPLICATION) for name, schema in LOG_TABLES.items()}
     rows = [
         {
@@ -221,7 +222,7 @@ def _transposed(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
 
 
 def _clients_of(counters: pa.Table) -> tuple[list[int], list[str]]:
-    """Return the clients' numbers, ascending, and their names; a broker has up to millions."""
+    """Return the clients' numbers, ascending, and their names; a broker may have millions."""
     found: dict[int, str] = {}
     for batch in counters.select(["client_id", "client"]).to_batches():
         numbers, firsts = np.unique(batch["client_id"].to_numpy(), return_index=True)
@@ -232,7 +233,7 @@ def _clients_of(counters: pa.Table) -> tuple[list[int], list[str]]:
 
 
 def _texts_of(column: pa.ChunkedArray) -> list[str]:
-    """Return the different texts of a column in the order of their first rows."""
+    """Return the distinct texts of a column in the order of their first rows."""
     found: dict[str, None] = {}
     for chunk in column.chunks:
         found.update(dict.fromkeys(chunk.unique().to_pylist()))

@@ -1,4 +1,4 @@
-"""The outcomes of messages, and which of them are losses: the one list for every figure and output.
+"""The outcomes of messages, and which of them are losses: one list, used for all figures and outputs.
 
 Conservation: each message that was published to a queue, and is not a duplicate, has one outcome. So `arrived_messages`
 is the sum of delivered, elided, every loss, `length_messages` and `waiting_messages`, where no warm-up cuts the
@@ -15,21 +15,22 @@ class Outcome(StrEnum):
     """The outcome of a message.
 
     `held`: in its queue when the run ended; a guaranteed message stays in G-1 until the client has acknowledged it,
-    with the times of its sending where it was sent. `waiting`: accepted by the broker, but not in its queue then: a
-    guaranteed message at its endpoint (not sent into G-1 yet, or returned from there), a sample outside a full queue.
+    with the times of its sending if it was sent. `waiting`: accepted by the broker, but not in its queue then: a
+    guaranteed message at its endpoint (not sent to G-1 yet, or returned from it), or a sample in the reader cache of a
+    full queue.
     """
 
     DELIVERED = "delivered"
     DISCARDED = "discarded"
     """By the queue's limit: Egress Congestion Discards; TIBCO's Transmit Congestion--Slow Consumer."""
     ELIDED = "elided"
-    """A newer message of its topic replaced it: no loss."""
+    """Replaced by a newer message of its topic, which is not a loss."""
     EXPIRED = "expired"
     DEAD = "dead"
     HELD = "held"
     WAITING = "waiting"
     NOT_CONNECTED = "not_connected"
-    """A direct message that came while its client was disconnected."""
+    """A direct message that arrived while its client was disconnected."""
     DISCONNECTED = "disconnected"
     """A direct message in a queue of a client that disconnected."""
     SPOOL_REFUSED = "spool_refused"
@@ -60,7 +61,7 @@ DISCARDS: Final = LOSSES[:6]
 
 
 def column_of(outcome: Outcome) -> str:
-    """Return the counter's column: `discarded_messages`."""
+    """Return the name of the outcome's counter, such as `discarded_messages`."""
     return f"{outcome.value}_messages"
 
 
@@ -71,9 +72,9 @@ Number = TypeVar("Number")
 
 
 def loss_ratio(lost: Number, delivered: Number, elided: Number) -> Any:
-    """Return the share of the messages lost, of those that are lost, delivered or elided; 0 where there is none.
+    """Return the fraction of lost messages among those lost, delivered or elided; 0 without any.
 
-    What is held or waits when the run ends may still be delivered, and does not count.
+    Messages held or waiting when the run ends may still be delivered, and do not count.
     """
     ended: Any = lost + delivered + elided  # type: ignore[operator]
     return lost / (ended + (ended == 0))

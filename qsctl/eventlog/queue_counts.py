@@ -1,4 +1,4 @@
-"""The counters of one queue as its messages leave it, and those of many queues as columns."""
+"""The counters of one queue, updated as messages enter and leave, and those of many queues as columns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def work_units(size_bytes: int) -> int:
 class QueueCounts:
     """The counters of one queue, after the warm-up.
 
-    `unfinished_since_ns` are the arrivals of the messages that have no acknowledgment so far: those that are held or
-    wait, and those that were delivered without one.
+    `unfinished_since_ns` are the arrival times of messages without an acknowledgment so far: those held or waiting, and
+    those delivered without one.
     """
 
     warm_up_ns: Nanoseconds
@@ -45,7 +45,7 @@ class QueueCounts:
     done_sum_ns: int = 0
     done_max_ns: int = 0
     done: dict[int, int] = field(default_factory=dict)
-    """Acknowledged messages by the bucket of their time to done."""
+    """The number of acknowledged messages by bucket of the time from arrival to acknowledgment."""
     unfinished_since_ns: list[Nanoseconds] = field(default_factory=list)
     tries: bool = False
     """A message delivered without an acknowledgment is redelivered, and is not unfinished itself."""
@@ -61,7 +61,7 @@ class QueueCounts:
         self.work_units -= work_units(size_bytes)
 
     def warm_up(self) -> None:
-        """Restart statistics, not state: the high-water mark restarts at the present depth."""
+        """Reset the statistics but not the state: the high-water mark restarts at the present depth."""
         self.high_water_mark = self.work_units
         self.returned = 0
         self.redelivered = 0
@@ -74,14 +74,14 @@ class QueueCounts:
         outcome: Outcome,
         acknowledge_ns: int = NEVER,
     ) -> None:
-        """Count what became of a message; `wait_ns` NEVER: it is still in the queue.
+        """Count the outcome of a message; `wait_ns` NEVER: it is still in the queue.
 
         Args:
-            enqueued_ns: when it came.
+            enqueued_ns: the instant of its arrival.
             size_bytes: its length.
-            wait_ns: until it left the queue.
-            outcome: its fate.
-            acknowledge_ns: until it was acknowledged; NEVER where it was not.
+            wait_ns: the time until it left the queue.
+            outcome: its outcome.
+            acknowledge_ns: the time until it was acknowledged; NEVER: it was not.
         """
         if enqueued_ns >= self.warm_up_ns:
             self.arrived += 1
@@ -124,16 +124,16 @@ def counter_columns(
     observed_ns: Nanoseconds,
     acknowledged: Sequence[bool] | None = None,
 ) -> dict[str, Any]:
-    """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
+    """Return the columns of `eventlog.schema.COUNTERS` without the run's id, one row a queue.
 
     Args:
-        counts: of each queue.
-        client_ids: by queue.
-        clients: their names.
-        names: of the queues.
-        max_depths: by queue.
-        observed_ns: from the end of the warm-up to now.
-        acknowledged: whether messages of a queue are acknowledged; all are where it is None.
+        counts: the counters of each queue.
+        client_ids: the client's number, by queue.
+        clients: the client's name, by queue.
+        names: the queues' names.
+        max_depths: the maximum depth, by queue.
+        observed_ns: the duration from the end of the warm-up to now.
+        acknowledged: whether the messages are acknowledged, by queue; None: all are.
     """
 
     def column(values: Sequence[int]) -> Any:
@@ -176,7 +176,7 @@ def counter_columns(
 def _times_to_done(
     counts: Sequence[QueueCounts], observed_ns: Nanoseconds, acknowledged: Sequence[bool]
 ) -> dict[str, Any]:
-    """Return the columns of acknowledged messages, and of those that have no acknowledgment, by their ages now."""
+    """Return the columns of times to acknowledgment, and of the present ages of unacknowledged messages."""
 
     def column(values: Sequence[int]) -> Any:
         return np.array([value if own else NEVER for value, own in zip(values, acknowledged, strict=True)], np.int64)

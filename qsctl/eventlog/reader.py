@@ -1,7 +1,7 @@
-"""Reads a run folder: its `run.json`, its counters, its rows batch by batch; damage is one clear error.
+"""The reader of a run folder: `run.json`, counters, and rows in batches; any damage is one error.
 
-A partial run is read like a whole one; ask `info.status`. Of a run that was killed, only replications that ended are
-read. Each file is compared with its checksum before its first row is given.
+A partial run is read like a complete one; `info.status` shows which it is. Of a run that was killed, only finished
+replications are read. Each file is compared with its checksum before its first row is returned.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EARLIER_COUNTERS: Final = [
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run folder that was opened: `info` is its `run.json`."""
+    """An opened run folder; `info` is its `run.json`."""
 
     folder: Location
     info: RunInfo
@@ -75,14 +75,14 @@ def open_run(folder: Location) -> RecordedRun:
     """Open a run folder.
 
     Raises:
-        NotFound: it is none.
+        NotFound: the folder is not a run folder.
         Damaged: its `run.json` cannot be read.
     """
     return RecordedRun(folder, read_run_info(folder))
 
 
 def counters_of(folder: Location, info: RunInfo) -> pa.Table:
-    """Return the counters of every replication that ended, with a column `replication`; empty when none did.
+    """Return the counters of all finished replications, with a column `replication`; empty without any.
 
     Raises:
         Damaged: as `batches_of`.
@@ -95,7 +95,7 @@ def counters_of(folder: Location, info: RunInfo) -> pa.Table:
 def batches_of(
     folder: Location, info: RunInfo, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Return a table's rows in batches, with the replication that the folders' names give.
+    """Return a table's rows in batches, with a column `replication` from the names of the folders.
 
     Raises:
         Damaged: a part is missing, does not belong to the run, was changed, cannot be read, or has other columns.
@@ -132,7 +132,7 @@ def names_of(folder: Location, info: RunInfo, table: str) -> pa.Table | None:
 def part_batches(
     path: Location, replication: int, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one part, which was checked, with a column `replication`: at least one batch.
+    """Return the rows of one checked part, with a column `replication`, as at least one batch.
 
     Raises:
         Damaged: it cannot be read, or has other columns.
@@ -166,16 +166,16 @@ def part_batches(
 
 
 def _not_written(table: str, schema: pa.Schema) -> Sequence[str]:
-    """Return the columns that an earlier version, which wrote these counters, did not write; none of others."""
+    """Return the columns of counters that the version which wrote them did not have; none for other tables."""
     if table != "counters":
         return ()
     return next((names for names, earlier in _EARLIER_COUNTERS if schema.equals(earlier)), ())
 
 
 def _with_columns(batch: pa.RecordBatch, missing: Sequence[str], columns: Sequence[str] | None) -> pa.RecordBatch:
-    """Return counters of an earlier version with the columns that it did not write, in the order of COUNTERS.
+    """Return counters of an earlier version with the missing columns added, in the order of COUNTERS.
 
-    They are null, lists empty; where null is not allowed, nothing was counted: 0.
+    Added values are null, and lists empty; where null is not allowed, they are 0.
     """
     found = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name in missing:

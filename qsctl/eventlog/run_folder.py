@@ -1,9 +1,9 @@
-"""The folder of one run: its name, its `run.json`, its parts. Never overwrites, and records whether it is whole.
+"""The folder of one run: its name, its `run.json`, its parts. No file is overwritten, and its status is recorded.
 
-`run.json` is written anew in one step (a temporary file, renamed), so that every reader sees a whole document:
-`running` while the run goes on or was killed, `partial` when it was stopped, `complete` at the end. It lists every file
-of the replications that ended, with its checksum (`checked_files.py` compares them), and carries a seal over itself.
-A part that is being written has a hidden name (`.part-…`), which Spark and the reader pass over.
+`run.json` is replaced atomically (a temporary file, renamed), so that every reader sees a whole document: its status is
+`running` while the run is in progress or after it was killed, `partial` when it was stopped, `complete` at the end. It
+lists every file of the replications that ended, with its checksum (`checked_files.py` compares them), and carries a
+seal over itself. A part that is being written has a hidden name (`.part-…`), which Spark and the reader pass over.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     blake2b: str
     rows: int = 0
-    """Of a Parquet file."""
+    """The number of rows of a Parquet file."""
     footer: str | msgspec.UnsetType = msgspec.UNSET
     """BLAKE2b of a Parquet file's footer, where each page has a checksum of its own [parquet-format, Checksumming]."""
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of event that a replication raised, at any level of the log: how often, when first, which client."""
+    """One kind of event in a replication, at any level of the log: its number, first instant, and client."""
 
     event: str
     count: int
     clients: int
-    """Number of clients that it was raised for; 0 for events of the whole broker."""
+    """Number of clients with this event; 0 for events of the whole broker."""
     first_ns: int
     first_client: str = ""
     peak: int = 0
@@ -78,7 +78,7 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a rule that a simulated cluster must obey."""
 
     rule: str
-    """Its short name, as P1."""
+    """The short name of the rule, such as P1."""
     meaning: str
     checked: int
     """Number of tests."""
@@ -88,28 +88,28 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     first: str = ""
     """The first violation."""
     replay: str = ""
-    """A schedule of faults that breaks it, as short as was found."""
+    """The shortest schedule of faults found that violates the rule."""
 
 
 class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """The masters of a replicated queue of a simulated cluster, and what was refused for want of one [QS 7.1.2]."""
+    """The masters of a replicated queue of a simulated cluster, and the writes refused without one [QS 7.1.2]."""
 
     queue: str
     replicas: int
-    """Number of instances that keep it."""
+    """Number of instances with a replica of the queue."""
     first_master: str = ""
-    """The instance that became master first; empty: none ever did."""
+    """The instance that was the first master; empty: no instance ever was."""
     first_master_ns: int | None = None
     refused_before: int = 0
-    """Writes that every replica answered with 0 before there was a first master."""
+    """Number of writes that every replica answered with 0 before the first master was elected."""
     first_accepted_ns: int | None = None
-    """When an answer of 1 left a replica first."""
+    """The instant at which a replica first answered 1."""
     refused_later: int = 0
-    """Writes that every replica answered with 0 after that election, whatever the reason."""
+    """Number of writes that every replica answered with 0 after that election, for any reason."""
     elected: int = 0
     """Number of times that an instance became master."""
     longest_without_master_ns: int = 0
-    """After the first master; until the end of the run where none came again."""
+    """The longest time without a master after the first one; until the end of the run if no other followed."""
 
 
 class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,12 +117,12 @@ class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
 
     consumer: str
     group: str
-    """The consumers that it is one of, by their name in the scenario."""
+    """The name, in the scenario, of the group of consumers that it belongs to."""
     present_ns: int
     busy_ns: int
-    """Summed over its servers."""
+    """The working time, summed over its servers."""
     paid_ns: int
-    """While it was there, or starting."""
+    """The time during which it was present or starting."""
     servers: int
     succeeded: int
     """Attempts."""
@@ -130,7 +130,7 @@ class QueueWorker(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def utilization(self) -> float | None:
-        """Share of the time of its servers in which they worked; None: it was never there."""
+        """The fraction of its servers' time in which they worked; None: it was never present."""
         return self.busy_ns / (self.present_ns * self.servers) if self.present_ns else None
 
 
@@ -139,54 +139,55 @@ class WorkedQueue(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: str
     duplicates: int
-    """Times that work on a message succeeded when it had succeeded before."""
+    """Number of times that work on a message succeeded although it had succeeded before."""
     parallel_duplicates: int
-    """Times that work on a message began while another consumer worked on it."""
+    """Number of times that work on a message began while another consumer was working on it."""
     backlog_mean: float
-    """Messages in the queue, those that are with consumers too."""
+    """Number of messages in the queue, including those being processed by consumers."""
     backlog_max: int
     ready_max: int
-    """Messages ready to be delivered."""
+    """Number of messages ready to be delivered."""
     oldest_ns: int
-    """The oldest that a ready message was."""
+    """The greatest age of a ready message."""
     drain_ns: int | None
-    """After an outage or an absence, until the backlog was what it was before; the longest, or how long it lasts when
-    the run ends; None: there was none."""
+    """The longest time, after an outage or an absence, until the backlog was as before, or until the end of the run;
+    None: no outage.
+    """
     busy_ns: int
-    """Of all servers."""
+    """The working time of all servers."""
     served_ns: int
-    """The time that all servers were there."""
+    """The time of presence, summed over all servers."""
     worker_ns: int
-    """Time of consumers that is paid."""
+    """The paid time of consumers."""
     requests: int
-    """Messages published, polls, acknowledgments, rejections and heartbeats that reached the broker."""
+    """Number of requests to the broker: messages published, polls, acknowledgments, rejections and heartbeats."""
     cost: float
     within: int | None = None
-    """Messages done within the objective; None: there is none."""
+    """Number of messages processed within the objective; None: no objective."""
     missed: int | None = None
-    """Those done later, lost, or older than it when the run ends."""
+    """Number of messages processed later, lost, or older than the objective when the run ends."""
 
     @property
     def utilization(self) -> float | None:
-        """Share of the time of all servers in which they worked; None: none was there."""
+        """The fraction of all servers' time in which they worked; None: no server was present."""
         return self.busy_ns / self.served_ns if self.served_ns else None
 
     @property
     def within_objective(self) -> float | None:
-        """Share of the messages that were done within the objective; None where no message decides it."""
+        """The fraction of messages processed within the objective; None if no message counts for it."""
         if self.within is None or self.missed is None or self.within + self.missed == 0:
             return None
         return self.within / (self.within + self.missed)
 
 
 class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One replication: how far it came and what it wrote."""
+    """One replication: its progress and its files."""
 
     replication: int
     complete: bool
     simulated_ns: int
     messages: int
-    """Arrivals, warm-up included."""
+    """The number of arrivals, warm-up included."""
     message_rows: int = 0
     event_rows: int = 0
     happenings: tuple[Happening, ...] = ()
@@ -206,15 +207,15 @@ class RecordingEnd(StrEnum):
 
     NOT_YET = ""
     STOPPED = "stopped"
-    """By a command, or with its service in good order: it is complete."""
+    """It was stopped by a command, or in an orderly stop of its service: it is complete."""
     LIMIT = "limit"
     """Its folder reached `max_bytes`."""
     SERVICE_GONE = "service_gone"
-    """The service ended without a word."""
+    """The service ended without reporting the end."""
     OVERRUN = "overrun"
     """The service was faster than its recorder for too long."""
     FAILED = "failed"
-    """The folder refused: no room, or it is gone."""
+    """A write to the folder failed: the disk is full, or the folder was removed."""
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +227,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     service: str
-    """Its application name."""
+    """The application name of the service."""
     started_at_ns: int
     """Unix nanoseconds: instant 0 of all times."""
     sample_share: float = 1.0
@@ -236,16 +237,16 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     Counts over rows are of this fraction; ratios and percentiles are estimates. The counters are of all samples.
     """
     max_bytes: int = 0
-    """The size of the folder that ends the recording; 0: none."""
+    """The size of the folder at which the recording ends; 0: no limit."""
     processes: int = 1
-    """Of the service."""
+    """The number of processes of the service."""
     share_count: int = 0
-    """Number of samples that a queue moved in a row for one cause (`Outbox.share_count`); 0: unbounded."""
+    """Largest number of samples that a queue moves in one step for one cause (`Outbox.share_count`); 0: unbounded."""
     held_messages: int = 0
-    """Samples that were there when it began: they have arrivals before 0."""
+    """Number of samples held when the recording began; they have arrivals before 0."""
     end: RecordingEnd = RecordingEnd.NOT_YET
     end_text: str = ""
-    """The error, in words."""
+    """The error message."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,7 +269,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     discarded_messages: int = 0
     version: str = ""
     reproduce: str = ""
-    """The command that makes this run again."""
+    """The command that repeats this run."""
     fingerprint: str = ""
     """BLAKE2b of every part's name and checksum, in the order of their names; empty until the run has ended."""
     overrides: dict[str, str] = {}
@@ -281,12 +282,12 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Return whether every replication came to its horizon."""
+        """Return whether every replication reached its horizon."""
         return self.status is RunStatus.COMPLETE
 
 
 def new_folder(name: str, parent: Location = DEFAULT_PARENT) -> Location:
-    """Make the next free `parent/name-N`; two runs at once get two folders.
+    """Create the next free folder `parent/name-N`; concurrent runs get different folders.
 
     Raises:
         InvalidInput: the folder cannot be made there.
@@ -310,7 +311,7 @@ _CLAIM: Final = ".claimed"
 
 
 def claim_folder(folder: Location) -> Location:
-    """Make `folder`, or claim it when it is empty; of two that try at once, one gets it.
+    """Create `folder`, or claim an empty one; of two concurrent callers only one succeeds.
 
     The claim is a hidden file, which is removed once `run.json` marks the folder as a run's (`release_claim`).
 
@@ -337,7 +338,7 @@ def claim_folder(folder: Location) -> Location:
 
 
 def release_claim(folder: Location) -> None:
-    """Remove the claim: with its `run.json` the folder is not empty for any other."""
+    """Remove the claim, which is unnecessary once the folder has a `run.json` and is not empty."""
     (folder / _CLAIM).unlink(missing_ok=True)
 
 
@@ -394,7 +395,7 @@ def _other_format(path: Location, found: int) -> Damaged:
 
 
 def _seal(document: dict[str, Any]) -> str:
-    """Return a hash over the document's content, whatever its layout.
+    """Return a hash over the document's content, independent of its layout.
 
     The hash covers the document and not a `RunInfo`, which has members that older documents lack.
     """
@@ -414,9 +415,7 @@ def describe_part(path: Location, rows: int) -> FileInfo:
 
 
 def footer_checksum(path: Location) -> str:
-    """Return the checksum of a Parquet file's footer, from the end of the file; octets that are not a footer have one,
-    too.
-    """
+    """Return the checksum of a Parquet file's footer, read from the end of the file; invalid footers also have one."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _FOOTER_END_BYTES))
@@ -446,5 +445,5 @@ def fingerprint_of(files: Mapping[str, FileInfo]) -> str:
 
 
 def part_folder(folder: Location, table: str, replication: int) -> Location:
-    """Return where the parts of a table and replication are: `messages/replication=0`."""
+    """Return the folder for the parts of a table and replication: `messages/replication=0`."""
     return folder / table / f"replication={replication}"

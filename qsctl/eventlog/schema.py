@@ -1,4 +1,4 @@
-"""The Arrow schemas of a run folder: what simulator and service write, what Spark and people read.
+"""The Arrow schemas of the tables in a run folder, which simulator and service write, and Spark and people read.
 
 A run folder holds `run.json` (what was run, with which seed, whether it is complete), and Parquet files
 partitioned by replication: `messages/replication=N/part-*.parquet` at level `messages` and above,
@@ -115,7 +115,7 @@ def _count(name: str, of_what: str, *, unit: str = "messages") -> pa.Field:
 
 
 def _histogram(name: str, of_what: str) -> tuple[pa.Field, pa.Field]:
-    """Return the two columns of a sparse histogram."""
+    """Return the two columns of a sparse histogram: buckets and counts."""
     return (
         column(
             f"{name}_bucket", pa.list_(pa.int32()), f"Buckets of the histogram of {of_what}, ascending. {_BUCKETS}"

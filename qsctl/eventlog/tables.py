@@ -1,4 +1,4 @@
-"""The tables of a run folder's log: which of them each level has, and the schema of each."""
+"""The tables of a run folder by level of the log, and the schema of each."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LOG_TABLES: Final[dict[str, pa.Schema]] = {
 
 
 def tables_of_level(level: LogLevel, *, replays: bool) -> tuple[str, ...]:
-    """Return the tables beside the counters that a run of this level has, with or without rows.
+    """Return the tables, other than counters, in the folder of a run of this level; a table may have no rows.
 
     Args:
-        level: of the log.
+        level: the level of the log.
         replays: whether it has the tables that a replay needs.
     """
     if level is LogLevel.COUNTERS:

@@ -1,4 +1,4 @@
-"""Writes one replication's parts while its model runs on: chunks spread into columns, one thread.
+"""The writer of one replication's parts while its model runs: chunks of columns, encoded in one thread.
 
 What a row of the messages costs, in ns of the processor, where one message takes 75 to be drawn and simulated without a
 log (4 × 10^6 messages to one port): 2 to 5 in the kernel, which stores 60 bytes; 22 to spread it into columns, beside
@@ -112,7 +112,7 @@ class PartWriter:
         self._root = folder
 
     def write(self, table: pa.Table) -> None:
-        """Append as one row group; opens and closes parts as needed."""
+        """Append a table as one row group, opening and closing parts as needed."""
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             names = [field.name for field in self._schema]
@@ -139,7 +139,7 @@ class PartWriter:
 
     @property
     def open_bytes(self) -> int:
-        """Return how much of the part in hand is on the disk, or handed to the system."""
+        """Return the octets of the open part that were written to the operating system."""
         if self._writer is None or isinstance(self._hidden, RemotePath):
             return 0
         return self._hidden.stat().st_size
@@ -149,12 +149,12 @@ class PartWriter:
         return self._folder / f".part-{self._numbers:05}.parquet.tmp"
 
     def begin(self) -> None:
-        """Begin a part without rows where there is no part yet: a reader then finds the table."""
+        """Begin a part without rows if no part exists, so that a reader finds the table."""
         if self._numbers == 0 and self._writer is None:
             self.write(self._schema.empty_table())
 
     def close(self) -> None:
-        """Finish the part in hand, if there is one, and give it its name."""
+        """Finish the open part, if any, and rename it to its name."""
         if self._writer is None:
             return
         self._writer.close()
@@ -176,17 +176,17 @@ def _differ_much(sizes: pa.ChunkedArray) -> bool:
 
 
 class ReplicationWriter:
-    """Takes chunks from a running model and writes them in a thread of its own.
+    """A writer that accepts chunks from a running model and writes them in a separate thread.
 
-    Used in a `with` statement: leaving it waits for the thread and closes the parts, also after an error.
+    To be used in a `with` statement, which waits for the thread and closes the parts at its end, also after an error.
 
     Args:
-        folder: of the run.
-        replication: its number.
-        run_id: the run's.
-        queues: names by number.
-        events: names by number.
-        always: tables that have a part even where they have no rows.
+        folder: the run's folder.
+        replication: the replication's number.
+        run_id: the run's id.
+        queues: the queues' names by number.
+        events: the events' names by number.
+        always: the tables that have a part even without rows.
     """
 
     def __init__(
@@ -254,31 +254,31 @@ class ReplicationWriter:
             raise self._written_error() from failure
 
     def counters(self, columns: Mapping[str, Any]) -> pa.Table:
-        """Write the counters, at the end of a replication; returns the table written."""
+        """Write the counters, at the end of a replication; return the written table."""
         table = counter_table(columns, self._run_id)
         self._counters.write(table)
         return table
 
     @property
     def message_rows(self) -> int:
-        """Message rows written; final after the `with` statement."""
+        """The number of message rows written; final after the `with` statement."""
         return self._messages.rows
 
     @property
     def event_rows(self) -> int:
-        """Event rows written; final after the `with` statement."""
+        """The number of event rows written; final after the `with` statement."""
         return self._events.rows
 
     @property
     def files(self) -> dict[str, FileInfo]:
-        """Each finished part, by its path within the run folder."""
+        """The finished parts, by their path within the run folder."""
         files = dict(self._counters.files)
         for parts in self._tables.values():
             files |= parts.files
         return files
 
     def close(self) -> None:
-        """Write what is left, wait for the thread and finish the parts; a second call does nothing."""
+        """Write the remaining rows, wait for the thread and finish the parts; further calls do nothing."""
         if self._thread.is_alive():
             for parts, buffers in self._buffers.items():
                 rest = buffers.rest()

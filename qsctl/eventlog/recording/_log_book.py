@@ -1,4 +1,4 @@
-"""The tables that all parts of the fold write into: rows, steps, the peers' numbers, events."""
+"""The tables that all parts of the fold write to: rows, step numbers, peers' numbers, events."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class _RowKind:
 
 @dataclass(slots=True)
 class LogBook:
-    """The rows of one recording until they are taken.
+    """The rows of one recording, until the writer takes them.
 
-    `keeps_rows`: whether there are any; `keeps_events`: whether those of `events` are among them.
+    `keeps_rows`: whether rows are made at all; `keeps_events`: whether rows of `events` are made.
     """
 
     client: str
     keeps_rows: bool
     keeps_events: bool
     step: int = 0
-    """Of what is folded now, from 1."""
+    """The step number of the event being folded, from 1."""
     now_ns: Nanoseconds = 0
-    """The latest instant that was reported, since the beginning."""
+    """The latest reported instant, in nanoseconds since the beginning."""
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
-    """In the order of the columns of each table less `run_id`."""
+    """The rows by table, with values in the order of the columns without `run_id`."""
     _peers: dict[Guid, int] = field(default_factory=dict)
     _latest_producer: Guid = NIL_GUID
     _latest_number: int = 0
@@ -44,14 +44,14 @@ class LogBook:
     _kinds: dict[str, _RowKind] = field(default_factory=dict)
 
     def peer(self, guid: Guid) -> int:
-        """Return the number of a peer, a new one where it has none."""
+        """Return the number of a peer, assigning one if it has none."""
         number = self._peers.get(guid)
         if number is None:
             number = self._peers[guid] = len(self._peers)
         return number
 
     def producer(self, guid: Guid, at_ns: Nanoseconds) -> int:
-        """Return the number of a producer; its first sample is a row of `peers`."""
+        """Return the number of a producer; its first sample adds a row of `peers`."""
         if guid == self._latest_producer:
             return self._latest_number
         if guid not in self._producers:
@@ -61,7 +61,7 @@ class LogBook:
         return self._latest_number
 
     def forget_producer(self, guid: Guid) -> None:
-        """Note that a producer left: it is seen anew where it comes again."""
+        """Register that a producer left: if it returns, it counts as new."""
         self._producers.discard(guid)
         self._latest_producer = NIL_GUID
 
@@ -90,7 +90,7 @@ class LogBook:
             )  # fmt: skip
 
     def add_event(self, queue: QueueState, event: str, at_ns: Nanoseconds, value: int = 1, count: int = 1) -> None:
-        """Raise an event of a queue: a happening at any level, a row at level events. `value` is in its own unit."""
+        """Add an event of a queue: a happening at any level, a row at level events. `value` is in the event's unit."""
         kind = self._kinds.get(event)
         if kind is None:
             kind = self._kinds[event] = _RowKind(first_ns=at_ns)
@@ -100,7 +100,7 @@ class LogBook:
             self.rows["events"].append((at_ns, 0, queue.shown, event, value))
 
     def happenings(self) -> tuple[Happening, ...]:
-        """Return each kind of event, in the order in which they first happened."""
+        """Return each kind of event, in the order of their first occurrence."""
         kinds = sorted(self._kinds.items(), key=lambda each: (each[1].first_ns, each[0]))
         return tuple(
             Happening(

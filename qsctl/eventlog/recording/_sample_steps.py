@@ -1,6 +1,6 @@
-"""The steps of samples folded into rows of `messages`, `arrivals` and `deliveries`, and into the counts of a queue.
+"""The fold of samples' events into rows of `messages`, `arrivals` and `deliveries`, and into a queue's counters.
 
-Decides: which row an event ends, and its fields.
+Decides: which row an event completes, and the row's fields.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _FROM_PRODUCER: Final = Origin.PRODUCER.value
 
 
 class SampleSteps:
-    """The events of queues, one after the other.
+    """The fold of the queues' events, in their order.
 
     Args:
-        book: where rows go.
-        queue_of: gives the state of a queue by its full name, a new one where it has none.
-        started_at_ns: the instant 0.
-        sampling: which samples have rows.
+        book: receives the rows.
+        queue_of: returns the state of a queue by its full name, creating one if it has none.
+        started_at_ns: the instant 0 of the recording.
+        sampling: selects the samples that have rows.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SampleSteps:
         }
 
     def note(self, events: Sequence[Event]) -> None:
-        """Fold events in order; most follow one of the same queue."""
+        """Fold events in order; consecutive events mostly concern the same queue, which makes that case fast."""
         book, steps, t0 = self._book, self._steps, self._t0
         name = ""
         for event in events:
@@ -115,7 +115,7 @@ class SampleSteps:
             steps[type(event)](queue, event, at_ns)
 
     def hold(self, queue: QueueState, sample: RecordedHeldSample) -> None:
-        """Note a sample that was there at the beginning."""
+        """Register a sample that existed at the beginning."""
         book, identity = self._book, sample.identity
         book.step += 1
         at_ns = sample.at_ns - self._t0
@@ -143,7 +143,9 @@ class SampleSteps:
             )
 
     def resume(self, at_ns: Nanoseconds, queue: QueueState) -> None:
-        """Note that another process goes on: what was with consumers is with none, what waited outside is lost."""
+        """Register that another process continues the service: deliveries end, and samples in the reader cache are
+        lost.
+        """
         for identity, held in queue.held.items():
             if held.sending is not None:
                 self._end_delivery(queue, identity, held, DeliveryAnswer.CONSUMER_LEFT.value, at_ns)
@@ -151,7 +153,7 @@ class SampleSteps:
             self._refused(queue, identity, BounceReason.PRODUCER_GONE, at_ns)
 
     def end(self, queue: QueueState) -> None:
-        """End the recording of a queue: what is in it is held, what is outside waits, open deliveries end."""
+        """End the recording of a queue: samples in it become held, those outside waiting, open deliveries end."""
         if not self._book.keeps_rows:
             return
         for identity, arrived in queue.arrived.items():
@@ -245,7 +247,7 @@ class SampleSteps:
             self._arrival(queue, identity, arrived, _BOUNCED, at_ns, reason.value)
 
     def _taken_back(self, queue: QueueState, identity: SampleIdentity, at_ns: Nanoseconds) -> None:
-        """Note that a sample which was enqueued counts as refused: its store failed."""
+        """Register that an enqueued sample counts as refused, because its store failed."""
         held = queue.held.get(identity)
         if held is None:
             return
@@ -292,7 +294,7 @@ class SampleSteps:
             held.retired_late = True
 
     def _deferred(self, queue: QueueState, event: DeadLetterDeferred, at_ns: Nanoseconds) -> None:
-        """Take a dead sample from its consumer, though it stays: an answer to it is late from here on."""
+        """End the delivery of a dead sample that stays in the queue: a later acknowledgment of it is late."""
         self._book.add_event(queue, "dead-letter-deferred", at_ns)
         held = queue.held.get(event.identity)
         if held is not None:

@@ -1,8 +1,8 @@
-"""A service's story folded into the rows of a run folder, and into its counters.
+"""The fold of a service's event history into the rows and counters of a run folder.
 
-The rows of `messages` and the counters are those that a simulated run of the service has: one row a sample and queue
-when its fate is known; waits from the instant of enqueueing to the last sending, to the instant of the acknowledgment.
-The fold reads no clock and writes no file: live recorder, embedded service and simulator use the same one.
+The rows of `messages` and the counters are equal to those of a simulated run of the service: a row for each sample and
+queue once its outcome is known, with the times from enqueueing to the last sending and to the acknowledgment. The fold
+reads no clock and writes no file: live recorder, embedded service and simulator use the same one.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _PRESENT_NS: Final = -1
 
 
 class Fold:
-    """The rows of one recording.
+    """The fold of one recording: takes parts of the event history, returns rows and counters.
 
     Args:
-        client: what `messages` and `counters` call the service.
+        client: the service's name in `messages` and `counters`.
         queues: full names of the queues of the whole service, and their `max_count`, -1 for unlimited.
-        started_at_ns: the instant 0 of the recording, on the clock of the story.
-        level: COUNTERS makes no rows, MESSAGES all but `events`.
-        sampling: which samples have rows.
+        started_at_ns: the instant 0 of the recording, on the clock of the event history.
+        level: the level of detail; COUNTERS makes no rows, MESSAGES all but `events`.
+        sampling: selects the samples that have rows.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class Fold:
 
     @property
     def now_ns(self) -> Nanoseconds:
-        """The latest instant that was reported, since the beginning."""
+        """The latest reported instant, in nanoseconds since the beginning."""
         return self._book.now_ns
 
     @property
     def step(self) -> int:
-        """The latest step, which grows with all that happens."""
+        """The latest step number, which increases with every event and input."""
         return self._book.step
 
     @property
@@ -94,7 +94,7 @@ class Fold:
         return {each.shown: each.name for each in self._queues.values()}
 
     def note(self, part: Part) -> None:
-        """Fold one part of the story."""
+        """Fold one part of the event history."""
         match part:
             case Happened(events, inputs):
                 self.happened(events, inputs)
@@ -113,7 +113,7 @@ class Fold:
                 self._reach(at_ns)
 
     def happened(self, events: Sequence[Event], inputs: Sequence[Input] = ()) -> None:
-        """Fold events in order, with the inputs among them."""
+        """Fold events in order, with the inputs between them."""
         if not inputs:
             self._steps.note(events)
             return
@@ -124,14 +124,14 @@ class Fold:
                 self._input(inputs[at])
 
     def end(self) -> None:
-        """End the recording: what is in a queue is held, what waits outside is waiting, open deliveries end."""
+        """End the recording: samples in queues become held, those in reader caches waiting, open deliveries end."""
         for queue in self._queues.values():
             if queue.counts.returned:
                 self._book.add_event(queue, "returned", self.now_ns, queue.counts.returned, queue.counts.returned)
             self._steps.end(queue)
 
     def take_rows(self) -> dict[str, list[Row]]:
-        """Return the rows since the last call, in the order of the columns of each table less `run_id`."""
+        """Return the rows since the last call, with values in the order of each table's columns without `run_id`."""
         rows = {name: each.copy() for name, each in self._book.rows.items()}
         for each in self._book.rows.values():
             each.clear()
@@ -139,11 +139,12 @@ class Fold:
 
     @property
     def row_count(self) -> int:
-        """Return how many rows `take_rows` has to give."""
+        """Return the number of rows that `take_rows` would return."""
         return sum(map(len, self._book.rows.values()))
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
-        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue, as if it ended now.
+        """Return the columns of `eventlog.schema.COUNTERS` without the run's id, one row a queue, as if the recording
+        ended now.
 
         The maximum depth of these queues is a number of samples (`max_count`); 0 means unlimited.
         """
@@ -158,7 +159,7 @@ class Fold:
         )
 
     def happenings(self) -> tuple[Happening, ...]:
-        """Return each kind of event, in the order in which they first happened."""
+        """Return each kind of event, in the order of their first occurrence."""
         return self._book.happenings()
 
     def _queue(self, name: str) -> QueueState:
@@ -166,7 +167,7 @@ class Fold:
         return self._add_queue(name, -1) if queue is None else queue
 
     def _add_queue(self, name: str, max_count: int) -> QueueState:
-        """Note a queue that was created meanwhile: under its own name, unless another one has it."""
+        """Register a queue that was created during the recording; it is shown by its short name if that is unique."""
         own = name.rpartition("/")[2]
         taken = {each.shown for each in self._queues.values()}
         is_full = any("/" in shown for shown in taken)
@@ -267,13 +268,13 @@ class Fold:
             self._book.rows["commands"].append((self._book.step, at_ns, kind.value, str(resource.bare), body))
 
     def _created(self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
-        """Note a queue that a command creates, or tried to."""
+        """Register a queue that a command created or tried to create."""
         name = "/".join((*(each for _, each in subscriber.names), settings.name))
         if name not in self._queues:
             self._add_queue(name, settings.limits.max_count)
 
     def _changed(self, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
-        """Note the limit of a queue that a command changes, or tried to."""
+        """Register the limit of a queue that a command changed or tried to change."""
         if (state := self._queues.get("/".join(each for _, each in queue.names))) is not None:
             state.max_count = settings.limits.max_count
 

@@ -31,10 +31,10 @@ def names_of_recording(
 
     Args:
         info: the recording.
-        counters: as they are now.
-        peers: GUIDs by number.
-        full_names: of the queues, by their names in the counters.
-        service: its settings as JSON (`service.json`).
+        counters: the present counters.
+        peers: the peers' GUIDs by number.
+        full_names: the queues' full names, by their names in the counters.
+        service: the service's settings as JSON (`service.json`).
     """
     topics = [(number, peers[number]) for number in sorted(peers)[:TOPICS_MAX]]
     settings = _settings_of("", json.loads(service))
@@ -42,7 +42,7 @@ def names_of_recording(
 
 
 def names_in_folder(folder: Location, info: RunInfo, counters: pa.Table) -> dict[str, pa.Table]:
-    """Return the tables of names of a recording whose folder does not have them: one of format 3, or just begun.
+    """Return the tables of names for a recording whose folder lacks them: one of format 3, or one just begun.
 
     Raises:
         Damaged: a file of it is missing or was changed.
@@ -71,7 +71,9 @@ def peers_in(folder: Location, info: RunInfo) -> dict[int, str]:
 
 
 def _settings_of(prefix: str, value: Any) -> Iterator[tuple[str, str, float | None, str | None]]:
-    """Yield each plain value below a value of JSON, with its path: members by their names, elements by theirs."""
+    """Yield path and value of each plain value in a JSON value; path parts are names of members and of list
+    elements.
+    """
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _settings_of(f"{prefix}/{name}" if prefix else name, member)

@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class ArrivedSample(msgspec.Struct, frozen=True, gc=False):
-    """A sample that reached the queue and has no answer yet."""
+    """A sample that has reached the queue and was not answered yet."""
 
     step: int
     at_ns: Nanoseconds
@@ -43,14 +43,14 @@ class Sending(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldState(msgspec.Struct, gc=False):
-    """A sample in its queue: since when, and its deliveries."""
+    """A sample in its queue, with the time of enqueueing and its deliveries."""
 
     enqueued_ns: Nanoseconds
     size_bytes: int
     producer: int
     is_logged: bool
     is_counted: bool = True
-    """Whether it is among the work units: not one that came unseen, out of a store; its size is not known then."""
+    """Whether its size is counted in the work units; not for a sample from a store, whose size is unknown."""
     attempts: int = 0
     sent_ns: Nanoseconds | None = None
     sending: Sending | None = None
@@ -58,12 +58,12 @@ class HeldState(msgspec.Struct, gc=False):
 
 
 class QueueState:
-    """One queue.
+    """The state of one queue.
 
     Args:
         name: its full name.
-        shown: its name in `messages` and `counters`.
-        max_count: -1 for unlimited.
+        shown: the queue's name in `messages` and `counters`.
+        max_count: the queue's limit; -1: unlimited.
     """
 
     __slots__ = (
@@ -92,14 +92,14 @@ class QueueState:
         """Rows of deliveries to which a late answer may come."""
 
     def answer(self, identity: SampleIdentity) -> ArrivedSample | None:
-        """Return the arrival that is answered now, and forget it."""
+        """Return the arrival of a sample that is answered now, and forget it."""
         if self.repeated is not None:
             repeated, self.repeated = self.repeated, None
             return repeated
         return self.arrived.pop(identity, None)
 
     def reveal(self, identity: SampleIdentity, enqueued_ns: Nanoseconds, producer: int, is_logged: bool) -> HeldState:
-        """Return a held sample that came unseen: it is known from now on."""
+        """Return the state of a held sample whose enqueueing was not recorded, and keep it from now on."""
         held = self.held[identity] = HeldState(enqueued_ns, 0, producer, is_logged, is_counted=False)
         self.unseen = max(0, self.unseen - 1)
         self.held_before += enqueued_ns < 0
@@ -113,7 +113,7 @@ class QueueState:
             self.counts.shrink(size_bytes)
 
     def counts_now(self) -> QueueCounts:
-        """Return the counts as if the recording ended now: what is in the queue is held, what is outside waits."""
+        """Return the counters as if the recording ended now: samples in the queue are held, those outside waiting."""
         counts = self.counts
         length = len(self.held) + self.unseen
         waiting = len(self.arrived)
@@ -144,16 +144,16 @@ class QueueState:
 
     @property
     def sent_count(self) -> int:
-        """Return how many samples are with a consumer."""
+        """Return the number of samples that are being delivered to consumers."""
         return sum(each.sending is not None for each in self.held.values())
 
 
 def address_text(address: Guid) -> str | None:
-    """Return an address as the tables have it; None for any consumer."""
+    """Return an address in the form of the tables; None: any consumer."""
     return None if address == NIL_GUID else address.hex()
 
 
 def shown_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the queues' names as simulated runs have them: their own, or the full ones where two are alike."""
+    """Return the queues' names as in simulated runs: the short names, or the full ones where two would be equal."""
     own = [name.rpartition("/")[2] for name in names]
     return dict(zip(names, own if len(set(own)) == len(own) else names, strict=True))

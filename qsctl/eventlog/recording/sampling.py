@@ -1,4 +1,4 @@
-"""The samples of a busy service that have rows: a fraction, chosen by a hash of the identity."""
+"""The selection of samples that have rows: a fraction, chosen by a hash of the identity."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HASHES: Final = 1 << 32
 
 
 class Sampling:
-    """Chooses samples. The same identity is chosen everywhere and always: all rows of a sample are there, or none.
+    """The selection of a fraction of samples. It depends on the identity only, so all rows of a sample exist, or none.
 
     Args:
-        share: of the samples, above 0 and at most 1.
+        share: the fraction of samples, above 0 and at most 1.
     """
 
     def __init__(self, share: float) -> None:

@@ -1,12 +1,12 @@
-"""The tables that a recording of a service has beside `messages`, `counters` and `events`: what a replay needs.
+"""The tables that a recording has beside `messages`, `counters` and `events`: the data that a replay needs.
 
 They are written at level `messages` and above, as `arrivals/replication=0/part-*.parquet` and so on. Times are integer
 nanoseconds since the recording began, negative for what was before. A queue is named by its full name,
 `<domain participant>/<shared subscriber>/<queue>`, in these tables; in `messages` and `counters` as in a simulated run.
 
-Steps: `step` numbers what happened, over all tables, in the order in which the service did it. Live, hundreds of
-messages come at one instant, so only steps put arrivals, answers and peers in order. Steps are of one process each:
-those of two queues can be compared where one process serves both; they have gaps.
+Steps: `step` numbers events and inputs, over all tables, in the order in which the service processed them. Live,
+hundreds of messages have the same instant, so only steps order arrivals, answers and peers. Steps are of one process
+each: those of two queues can be compared where one process serves both; they have gaps.
 
 Samples: `producer` is a number of `peers`, given out once for each writer GUID, and `sequence_number` the sample's in
 that writer: together the identity. A dead letter is a sample of its own. With sampling all rows of a sample are there
@@ -29,11 +29,11 @@ class Origin(StrEnum):
 
     PRODUCER = "producer"
     DEAD_LETTER = "dead_letter"
-    """From a queue of the same service that could not deliver it: no input of a replay."""
+    """Dead-lettered by another queue of the same service; a replay does not use it as an input."""
     HELD = "held"
-    """It was in the queue when the recording began."""
+    """The sample was in the queue when the recording began."""
     OUTSIDE = "outside"
-    """It waited outside the full queue when the recording began."""
+    """The sample was in the reader cache of the full queue when the recording began."""
 
 
 class ArrivalAnswer(StrEnum):
@@ -43,7 +43,7 @@ class ArrivalAnswer(StrEnum):
     BOUNCED = "bounced"
     DUPLICATE = "duplicate"
     NONE = "none"
-    """It waited outside when the recording ended."""
+    """The sample was still in the reader cache when the recording ended."""
 
 
 class DeliveryAnswer(StrEnum):
@@ -64,11 +64,11 @@ class PeerHappening(StrEnum):
     """An action of a peer."""
 
     CONSUMER_JOINED = "consumer_joined"
-    """A second one of the same consumer changes at most its window."""
+    """A consumer matched; a second row of the same consumer changes at most its window."""
     CONSUMER_AVAILABILITY = "consumer_availability"
     CONSUMER_LEFT = "consumer_left"
     PRODUCER_SEEN = "producer_seen"
-    """The first sample of a writer: it has a number from here on."""
+    """A writer's first sample arrived, and the writer got its number."""
     PRODUCER_LEFT = "producer_left"
 
 

@@ -1,6 +1,6 @@
-"""The event history that a service reports to its recorder, in this order: its beginning, its events, its end.
+"""The event history that a service reports to its recorder: its beginning, its events, its end, in this order.
 
-Light: the service's own process imports this and nothing of Arrow. All instants are Unix nanoseconds.
+The service's own process imports this module, which therefore does not import Arrow. All instants are Unix nanoseconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RecordedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RecordedConsumer(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A consumer at the beginning, with what is in force of its window."""
+    """A consumer at the beginning, with its window as in force."""
 
     queue: str
     consumer_guid: Guid
@@ -38,8 +38,9 @@ class RecordedConsumer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class RecordedHeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A sample at the beginning.
 
-    `attempts` are the deliveries that are over; `consumer_guid` holds it since `sent_at_ns`, nil: no consumer does.
-    `is_outside`: it waits for room, since `at_ns`; else it was enqueued then.
+    `attempts` is the number of finished deliveries; the consumer `consumer_guid` has held it since `sent_at_ns`, nil:
+    no
+    consumer. `is_outside`: it has been in the reader cache of a full queue since `at_ns`; else it was enqueued then.
     """
 
     queue: str
@@ -56,7 +57,7 @@ class RecordedHeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False)
 
 
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag="begun"):
-    """A process begins to report. What its queues hold follows in parts of `HeldAtBeginning`."""
+    """The part by which a process begins to report; parts of `HeldAtBeginning` with its queues' contents follow."""
 
     at_ns: Nanoseconds
     queues: list[RecordedQueue]
@@ -64,26 +65,26 @@ class Begun(msgspec.Struct, frozen=True, array_like=True, tag="begun"):
 
 
 class HeldAtBeginning(msgspec.Struct, frozen=True, array_like=True, tag="holding"):
-    """Some of what is held at the beginning, in queue order."""
+    """A part with some of the samples held at the beginning, in queue order."""
 
     samples: list[RecordedHeldSample]
 
 
 class Happened(msgspec.Struct, frozen=True, array_like=True, tag="happened", gc=False):
-    """Events of one turn or several, with the inputs among them."""
+    """A part with the events of one turn or several, and the inputs between them."""
 
     events: list[Event]
     inputs: list[Input]
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag="resumed"):
-    """The service is another process from here on: what was with consumers is with none, nothing waits outside."""
+    """The part that marks a change of process: open deliveries end, and reader caches are empty."""
 
     at_ns: Nanoseconds
 
 
 class RecordingEnded(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
-    """A process reports no more. `overrun`: it reported faster than the recorder could read, and gave up."""
+    """The last part of a process. `overrun`: it reported faster than the recorder could read, and stopped."""
 
     at_ns: Nanoseconds
     overrun: bool = False
@@ -104,7 +105,7 @@ def decode(octets: bytes) -> Part:
     """Return a part of `encode`.
 
     Raises:
-        msgspec.DecodeError: the octets are none.
+        msgspec.DecodeError: the octets are not a part.
     """
     part: Part = _DECODER.decode(octets)
     return part

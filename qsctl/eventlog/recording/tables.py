@@ -1,4 +1,4 @@
-"""Rows of the fold as Arrow tables."""
+"""The conversion of the fold's rows to Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def table_of(name: str, rows: Sequence[Row], run_id: str) -> pa.Table:
     """Return rows of `Fold.take_rows` as a table.
 
     Args:
-        name: of the table.
-        rows: at least one, each with the columns of the schema less `run_id`.
-        run_id: the run's.
+        name: the table's name.
+        rows: at least one, each with the columns of the schema without `run_id`.
+        run_id: the run's id.
     """
     schema = ROW_SCHEMAS[name]
     indexes = pa.array([0] * len(rows), pa.int32())

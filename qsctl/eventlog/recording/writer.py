@@ -51,10 +51,11 @@ _PEER, _GUID = (PEERS.get_field_index(name) - 1 for name in ("peer", "guid"))
 
 
 class RecordingWriter:
-    """The folder of one recording. Every method raises OSError, or an error of Arrow that is one, where it refuses.
+    """The writer of one recording's folder. Every method raises OSError, or an Arrow error derived from it, if a write
+    fails.
 
     Args:
-        folder: claimed, with the `run.json` of a recording that has just begun.
+        folder: the claimed folder, with the `run.json` of a new recording.
         info: that `run.json`.
     """
 
@@ -73,7 +74,7 @@ class RecordingWriter:
         self._names_number = 0
 
     def write(self, rows: Mapping[str, Sequence[Row]]) -> None:
-        """Accept rows; those of a table that are enough for a row group are written."""
+        """Accept rows, and write those of tables that have enough for a row group."""
         self._peers.update((row[_PEER], row[_GUID]) for row in rows.get("peers", ()))
         for name, new in rows.items():
             waiting = self._waiting[name]
@@ -83,14 +84,14 @@ class RecordingWriter:
 
     @property
     def bytes(self) -> int:
-        """The size of the folder: what is finished, and what of the open parts is on the disk."""
+        """The size of the folder, including the octets of open parts that are on the disk."""
         finished = sum(each.bytes for parts in self._parts.values() for each in parts.files.values())
         texts = sum(each.bytes for each in self._info.files.values())
         return finished + texts + sum(parts.open_bytes for parts in self._parts.values())
 
     @property
     def message_rows(self) -> int:
-        """Return how many rows of `messages` there are, those included that wait to be written."""
+        """Return the number of rows of `messages`, including those not written yet."""
         return self._parts["messages"].rows + len(self._waiting["messages"])
 
     def close_parts(
@@ -104,11 +105,11 @@ class RecordingWriter:
         """Finish the open parts, with the counters of the same instant, and list them in `run.json`.
 
         Args:
-            counters: as they are now.
-            at_ns: now.
-            happenings: until now.
-            held_messages: samples that were there when it began.
-            full_names: of the queues, by their names in the counters.
+            counters: the present counters.
+            at_ns: the present instant.
+            happenings: the events until now.
+            held_messages: the number of samples held when the recording began.
+            full_names: the queues' full names, by their names in the counters.
         """
         self._require_folder()
         self._full_names = full_names
@@ -156,14 +157,14 @@ class RecordingWriter:
         self._remove(earlier)
 
     def _remove_unlisted(self) -> None:
-        """Remove what no reader believes: counters of earlier parts, and what a full disk left half done."""
+        """Delete files that `run.json` does not list: earlier counters, and incomplete files after a full disk."""
         for name in (*self._parts, "counters", *NAME_TABLES):
             for path in (self._folder / name).rglob("*part-*"):
                 if path_within(self._folder, path) not in self._info.files:
                     path.unlink(missing_ok=True)
 
     def _require_folder(self) -> None:
-        """Refuse to make a folder anew that was removed: half a recording would look like a whole one."""
+        """Raise an error if the folder was removed: a recreated one would look complete."""
         if not self._folder.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._folder))
 
@@ -193,7 +194,7 @@ class RecordingWriter:
         self._remove(earlier)
 
     def _write_names(self) -> list[str]:
-        """Write the tables of names as they are now and list them; returns the files that they replace."""
+        """Write the present tables of names and list them; return the files that they replace."""
         service = (self._folder / SERVICE_FILE).read_bytes()
         tables = names_of_recording(
             self._info, self._counted, peers=self._peers, full_names=self._full_names, service=service
