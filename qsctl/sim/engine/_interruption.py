@@ -1,6 +1,6 @@
-"""A run of a simulated integration engine step by step, and what an engine does that starts in the middle of it.
+"""The steps of a simulated integration engine's run, and the recovery of an engine that restarts between them.
 
-Decides: what a step is, and that a recovery goes on until nothing is left to do, with receivers that accept everything.
+Decides what a step is, and that a recovery runs until no work is left, with receivers that accept everything.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ _STEPS_MAX: Final = 1_000_000
 
 
 class InterruptedTurn(NamedTuple):
-    """A step of the run that is interrupted: the records of a turn, then what follows from them being durable."""
+    """A step of the run to be interrupted: the records of a turn, then the effects of their being durable."""
 
     at_ns: Nanoseconds
     records: Sequence[Record] = ()
     events: Sequence[Event] = ()
     received: ReceivedMessage | None = None
-    """A receiver has a message; what was sent in this turn is a turn of its own when it is there."""
+    """A message that a receiver got; messages sent in this turn are turns of their own when they arrive."""
     accepted: Source | None = None
-    """A sender got its answer."""
+    """The message whose sender got its answer."""
 
 
 class RecoveryOutcome(NamedTuple):
     """The actions of a recovery, and its results."""
 
     records: list[Record]
-    """That the start wrote."""
+    """The records that the start wrote."""
     started_with: list[Recovered]
     received: list[ReceivedMessage]
     errors: list[Message]
 
 
 def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, list[InterruptedTurn]]:
-    """Run the scenario, and note every step."""
+    """Run the scenario and return the engine's settings and every step."""
     timeline: list[InterruptedTurn] = []
 
     def step(now: Nanoseconds, records: Sequence[Record], events: Sequence[Event]) -> None:
@@ -70,7 +70,7 @@ def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, l
 
 
 def named(record: Record) -> str:
-    """Return what a record does, in words."""
+    """Return the description of a record's effect."""
     match record:
         case Started():
             return "start"
@@ -86,7 +86,7 @@ def named(record: Record) -> str:
 
 
 def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> RecoveryOutcome:
-    """Start an engine with a database, and go on until nothing is left to do; receivers accept everything at once."""
+    """Start an engine with a database and run it until no work is left; receivers accept everything at once."""
     engine = IntegrationEngine(settings, database, now)
     received: list[ReceivedMessage] = []
     recovered: list[Recovered] = []

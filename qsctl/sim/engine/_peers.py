@@ -1,7 +1,7 @@
-"""The peers of a simulated integration engine, as its database has them: senders, receivers, the clock of the run.
+"""The peers of a simulated integration engine as its database stores them: senders, receivers and the virtual clock.
 
-Decides: the state that a run needs to continue where an earlier one ended, or was killed. One such record closes each
-transaction, and has the changes since the one before. So an engine that is killed after any transaction continues with
+Decides the state that a run needs to continue after an earlier one ended or was killed. Each transaction ends with one
+such record, with the changes since the previous one. So an engine that is killed after any transaction continues with
 senders that hold exactly the messages that it does not have.
 """
 
@@ -28,48 +28,49 @@ class SenderChange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     thread: str
     number: int
-    """That of its newest message."""
+    """The number of its newest message."""
     sent_count: int
-    """Of the messages that it held before, from the oldest on, how many the engine received."""
+    """The number of messages, from the oldest on, that the engine received of those it held before."""
     sizes_bytes: tuple[int, ...]
-    """Of the messages that it holds since then."""
+    """The sizes of the messages that it has held since then."""
 
 
 class PeersChanged(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
-    """The clock, the figures of all runs, and what changed at senders and receivers since the record before."""
+    """The clock, the totals of all runs, and the changes of senders and receivers since the previous record."""
 
     stream: str
     position: int
     at_ns: Nanoseconds
     arrived_count: int
-    """Messages of this very instant that senders had to send."""
+    """The number of messages of this instant that senders had to send."""
     planned_count: int
-    """Stops, outages and failures of this very instant that have begun or ended."""
+    """The number of stops, outages and failures of this instant that have begun or ended."""
     offered: int
     delivered: int
     failed: int
     lost: int
     unbacked: int
-    """Messages that are in memory only."""
+    """The number of messages that are in memory only."""
     incarnation: int = NIL_INCARNATION
-    """That of the database."""
+    """The incarnation of the database."""
     senders: tuple[SenderChange, ...] = ()
     receivers: tuple[tuple[str, int], ...] = ()
-    """Thread, and how many messages it processed."""
+    """For each thread the number of messages it processed."""
 
 
 class DatabaseMade(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
-    """The identity of a recovery database: in its first record, and in each snapshot. A copy of it is the same
-    database.
+    """The identity of a recovery database, in its first record and in each snapshot.
+
+    A copy of the file has the same identity.
     """
 
     stream: str
     position: int
     format: int
     incarnation: int
-    """Drawn when it was made, as a queue's at its creation."""
+    """The incarnation, drawn when the database was created, as a queue's is."""
     scenario: str
-    """Whose engine it is."""
+    """The scenario of its engine."""
 
 
 StoredRecord: TypeAlias = Record | PeersChanged | DatabaseMade
@@ -78,7 +79,7 @@ StoredRecord: TypeAlias = Record | PeersChanged | DatabaseMade
 
 @dataclass(slots=True)
 class SenderState:
-    """The sender of one inbound thread: the number of its newest message, and the sizes of those that it holds."""
+    """The sender of one inbound thread: the number of its newest message, and the sizes of the messages it holds."""
 
     number: int = 0
     sizes_bytes: deque[int] = field(default_factory=deque)
@@ -86,7 +87,7 @@ class SenderState:
 
 @dataclass(slots=True)
 class Peers:
-    """The peers of the engine as the records of a database describe them; `is_known`: there was such a record."""
+    """The state of the engine's peers by the records of a database; `is_known` is False without such a record."""
 
     is_known: bool = False
     at_ns: Nanoseconds = 0
@@ -117,7 +118,7 @@ class Peers:
         self.processed.update(record.receivers)
 
     def snapshot(self) -> PeersChanged:
-        """Return the one record that gives this state."""
+        """Return a single record with the whole state."""
         return PeersChanged(
             STREAM, 0, self.at_ns, self.arrived_count, self.planned_count, self.offered, self.delivered, self.failed,
             self.lost, self.unbacked, self.incarnation,
@@ -127,10 +128,10 @@ class Peers:
 
 
 def peers_of_earlier(database: Database) -> Peers:
-    """Return what a database of an earlier version lets one conclude; `is_known` is false.
+    """Return the peers' state estimated from a database of an earlier version; `is_known` is False.
 
-    It has no record of senders: the clock is the latest instant in it, and the number of a sender's newest message that
-    of the newest one that is there.
+    Such a database has no record of senders: the clock is the latest instant in it, and the number of a sender's newest
+    message is that of the newest one in the database.
     """
     made = Peers(at_ns=database.latest_ns)
     for message in (*database.recovery.values(), *database.errors.values()):
@@ -146,32 +147,32 @@ def peers_of_earlier(database: Database) -> Peers:
 
 @dataclass(slots=True)
 class Sender:
-    """Sends the messages of one inbound thread, in order, and holds those that it could not send yet."""
+    """A sender of one inbound thread, which sends its messages in order and holds those that it cannot send yet."""
 
     thread: str
     number: int = 0
     held: deque[tuple[int, int]] = field(default_factory=deque)
-    """Number and size of each."""
+    """The number and size of each message held."""
     _recorded_count: int = 0
-    """Number held when that was last recorded."""
+    """The number of messages held when that was last recorded."""
     _sent_count: int = 0
     _is_changed: bool = False
 
     def offer(self, size_bytes: int) -> None:
-        """Have a message more to send."""
+        """Add a message to those to be sent."""
         self.number += 1
         self.held.append((self.number, size_bytes))
         self._is_changed = True
 
     def send(self) -> tuple[int, bytes]:
-        """Return number and data of the oldest message that it holds, and hold it no longer."""
+        """Remove the oldest held message; return its number and data."""
         number, size_bytes = self.held.popleft()
         self._sent_count += 1
         self._is_changed = True
         return number, new_payload(self.thread, number, size_bytes)
 
     def take_change(self) -> SenderChange | None:
-        """Return what changed since the last call."""
+        """Return the change since the last call, or None."""
         if not self._is_changed:
             return None
         sent_count = min(self._sent_count, self._recorded_count)
@@ -182,7 +183,7 @@ class Sender:
 
 
 def sender_of(thread: str, state: SenderState) -> Sender:
-    """Return a sender that goes on from a state."""
+    """Return a sender that continues from a recorded state."""
     count = len(state.sizes_bytes)
     held = deque(enumerate(state.sizes_bytes, state.number - count + 1))
     return Sender(thread, state.number, held, count)
@@ -190,7 +191,7 @@ def sender_of(thread: str, state: SenderState) -> Sender:
 
 @dataclass(slots=True)
 class OutboundPeer:
-    """Processes the messages of one outbound thread, one at a time."""
+    """The receiver of one outbound thread, which processes one message at a time."""
 
     thread: str
     mean_service_ns: float
@@ -201,20 +202,20 @@ class OutboundPeer:
     reply_key: Any
     processed: int = 0
     presence: int = 0
-    """Counts outages and restarts: a service, or a reply, that was in progress is void."""
+    """Number of outages and restarts; a service or reply begun before the latest one is void."""
     is_changed: bool = False
-    """Whether `processed` is to be recorded."""
+    """Whether `processed` has changed and has to be recorded."""
 
     def service_ns(self) -> Nanoseconds:
-        """Return how long the message takes that it begins with."""
+        """Return the service time of the message that it begins."""
         if not self.is_exponential:
             return round(self.mean_service_ns)
         return max(1, round(-float(logarithm(uniform(self.service_key, self.processed))) * self.mean_service_ns))
 
     def refuses(self) -> bool:
-        """Return whether it refuses the message that it processes."""
+        """Return whether it refuses the message in service."""
         return float(uniform(self.answer_key, self.processed)) < self.declared.refuses
 
     def is_silent(self) -> bool:
-        """Return whether it sends no reply to the message that it processes."""
+        """Return whether it sends no reply to the message in service."""
         return float(uniform(self.reply_key, self.processed)) < self.declared.silent

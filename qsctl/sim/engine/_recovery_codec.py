@@ -1,6 +1,6 @@
-"""The integration engine's records as bytes, for the same stores as a queue's [CLOVERLEAF].
+"""The encoding of the integration engine's records for the stores that queues use [CLOVERLEAF].
 
-Decides: that the data of a message is separate from its metadata, as with a sample.
+The data of a message is stored separately from its metadata, as with a sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fa
 
 
 class DataLost(NamedTuple):
-    """A message that was stored and whose data is gone or damaged. Only loading gives it; it is never stored."""
+    """A stored message whose data is missing or damaged; results from loading only, and is never stored."""
 
     stored: Stored
 
@@ -61,34 +61,34 @@ class _RecoveryCodec:
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
     def without_payload(self, record: Stored) -> DataLost:
-        """Return the message without its data: it belongs in the error database; see `RecordCodec.without_payload`."""
+        """Return the message as one without its data, for the error database; see `RecordCodec.without_payload`."""
         return DataLost(record)
 
     def moves(self, _body: bytes) -> bool:
-        """Return whether a body is of a kind that versions up to 0.2 do not read, see `Encoded.has_moves`."""
+        """Return whether versions up to 0.2 cannot read a body of this kind, see `Encoded.has_moves`."""
         return False
 
     def decode(self, body: bytes) -> Sequence[StoredRecord]:
-        """Return the records of a body, in order; a payload is still to be filled in, see `fill`."""
+        """Return the records of a body, in order; payloads are still empty, see `fill`."""
         try:
             return (_decode(body),)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
     def position_of(self, record: StoredRecord) -> int | None:
-        """Return the position that a record begins, ends or is about; None for one that is about none."""
+        """Return the position that a record begins, ends or concerns; None if it concerns none."""
         return None if isinstance(record, Started | PeersChanged | DatabaseMade) else record.position
 
     def ended_by(self, record: StoredRecord) -> int | None:
-        """Return the position that ends with a record; None: none does."""
+        """Return the position that ends with a record, or None."""
         return record.position if isinstance(record, CopyRemoved) else None
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[StoredRecord]:
-        """Return the records of many bodies, which is quicker than one by one."""
+        """Return the records of several bodies, faster than one by one."""
         return [record for body in bodies for record in self.decode(body)]
 
     def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
-        """Note which positions begin and end in bodies, without decoding the rest."""
+        """Record which positions begin and end in bodies, without decoding the rest."""
         for body in bodies:
             (record,) = self.decode(body)
             if isinstance(record, Stored):

@@ -1,7 +1,7 @@
-"""Procedures and translations of a scenario: functions of the message alone [CLOVERLEAF].
+"""The declared procedures and translations of a scenario, as functions of the message alone [CLOVERLEAF].
 
-Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: its sender, its number,
-and the path of results that led to it. A function of that is the same after a restart.
+Decides the label of a simulated message: its data begins with a line `thread number path`: its sender, its number, and
+the path of results that led to it. Functions of the label return the same after a restart.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class MessageLabel(NamedTuple):
 
     thread: str
     number: int
-    """Of its sender's messages, from 1."""
+    """The number among its sender's messages, from 1."""
     path: str
-    """`m`, and a step for each result or change: `m.0.2`."""
+    """`m`, followed by one step for each result or change: `m.0.2`."""
 
     def line(self) -> bytes:
-        """Return the first line of its data."""
+        """Return the label as the first line of the message's data."""
         return f"{self.thread} {self.number} {self.path}".encode()
 
 
 def new_payload(thread: str, number: int, size_bytes: int) -> bytes:
-    """Return the data of a sender's message: its label, filled up."""
+    """Return the data of a sender's message: its label, padded to the size."""
     return MessageLabel(thread, number, _ROOT).line().ljust(max(0, size_bytes - 1)) + b"\n"
 
 
@@ -51,7 +51,7 @@ def label_of(payload: bytes) -> MessageLabel:
 
 
 def with_step(payload: bytes, step: object) -> bytes:
-    """Return the data with one step more on its path, and the size that it had, if that is enough."""
+    """Return the data with one more step on its path, padded to the previous size where the label is shorter."""
     label = label_of(payload)
     line = label._replace(path=f"{label.path}.{step}").line()
     return line.ljust(max(0, len(payload) - 1)) + b"\n"
@@ -59,7 +59,7 @@ def with_step(payload: bytes, step: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """Durations of a step: the same for the same message in every run."""
+    """The durations of a step, a function of the message: the same in every run."""
 
     takes_ns: Nanoseconds
     spread: Spread
@@ -68,7 +68,7 @@ class Durations:
     name: str
 
     def of(self, message: Message, step: int = 0) -> Nanoseconds:
-        """For a message; exponential durations have the configured mean."""
+        """Return the duration for a message; exponential durations have the configured mean."""
         if self.takes_ns == 0 or self.spread is Spread.CONSTANT:
             return self.takes_ns
         label = label_of(message.payload)
@@ -96,7 +96,7 @@ class DeclaredProcedure:
     durations: Durations
 
     def run(self, mode: ProcedureMode, context: ProcedureContext, message: Message | None) -> Sequence[ProcedureOutput]:
-        """Do what was declared, to the messages that it applies to."""
+        """Run the declared procedure on a message it applies to; return its outputs."""
         del context
         if mode is not ProcedureMode.RUN or message is None:
             return ()
@@ -129,7 +129,7 @@ class DeclaredProcedure:
                 )
 
     def takes_ns(self, message: Message) -> Nanoseconds:
-        """As declared; a loop never ends."""
+        """Return the declared duration; infinite for a procedure that loops."""
         if self.declared.does is Behaviour.LOOP and self._applies(message):
             return INFINITE_NS
         return self.durations.of(message)
@@ -152,7 +152,7 @@ class DeclaredTranslation:
         return self.declared.on_error
 
     def run(self, message: Message) -> Iterator[Step]:
-        """Make as many results as declared, and raise the error where it is due."""
+        """Yield the declared number of results, and the declared error at its step."""
         declared = self.declared
         fails = declared.error_every > 0 and label_of(message.payload).number % declared.error_every == 0
         for number in range(declared.results + fails):

@@ -1,4 +1,4 @@
-"""The settings of a simulated integration engine, out of a scenario [CLOVERLEAF]."""
+"""The settings of a simulated integration engine, built from a scenario [CLOVERLEAF]."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Builder:
 
 @dataclass(frozen=True, slots=True)
 class _TransactionIds:
-    """Gives arriving messages the transaction ids that were declared, by weight: each its own, whenever it is asked."""
+    """The declared transaction ids, assigned to arriving messages by weight; a message always has the same one."""
 
     declared: tuple[EngineTransaction, ...]
     key: int

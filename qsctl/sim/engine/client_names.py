@@ -1,4 +1,4 @@
-"""The threads of a simulated integration engine by their numbers in a log [CLOVERLEAF]."""
+"""The names of a simulated integration engine's threads, in the order of their numbers in a log [CLOVERLEAF]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 def client_names(scenario: Scenario) -> list[str]:
-    """Return the threads by number: of each process its protocol threads, then its translation thread."""
+    """Return the threads by number: for each process its protocol threads, then its translation thread."""
     assert scenario.engine is not None
     return [
         name

@@ -1,14 +1,14 @@
-"""The points at which an integration engine can be interrupted, and its recovery at each [CLOVERLEAF].
+"""Interruptions of an integration engine at every point of a run, and checks of its recovery [CLOVERLEAF].
 
-Decides: the points, and the expected results. A scenario is run once; a point is behind every record that was written,
-every message that a receiver got, every answer that a sender got, and every turn in memory only. At each the engine
-starts again with the records up to there, and continues until no work is left; then it is interrupted again, behind
-each record that the recovery itself wrote. The expected results are those of a run of the same scenario in which
-nothing fails.
+Decides the points and the expected results. A scenario is run once; there is a point after every record that was
+written, every message that a receiver got, every answer that a sender got, and every turn that changes memory only. At
+each point the engine restarts with the records written so far and runs until no work is left; this recovery is
+interrupted in turn after each record that it wrote. The expected results are those of a run of the same scenario
+without failures.
 
-A message of a logged connection has all of its results, or, if its sender was not answered, none at all; there is no
-duplicate, except a message that was being written to its receiver, which is marked as a possible duplicate. A message
-of a connection without logging is lost exactly if it was in no database.
+A message of a logged connection has all of its results, or, if its sender was not answered, none at all; no result is
+duplicated, except that of a message that was being written to its receiver, which is marked as a possible duplicate. A
+message of a connection without logging is lost exactly if it was in no database.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _DELIVERY_ERRORS: Final = frozenset({ErrorCode.RETRIES})
 
 
 class Violation(NamedTuple):
-    """Something that must not come out of an interruption."""
+    """A violation of the guarantees of recovery, found after an interruption."""
 
     point: int
     nested: int
-    """The record of the first recovery behind which the second interruption was; -1: there was none."""
+    """The index of the first recovery's record after which the second interruption was; -1 for none."""
     after: str
     source: Source
     what: str
@@ -61,26 +61,26 @@ class Violation(NamedTuple):
 
 @dataclass(slots=True)
 class PointRow:
-    """All interruptions behind one kind of step."""
+    """The results of all interruptions after one kind of step."""
 
     after: str
     points: int = 0
     translated_again: int = 0
     moved_on: int = 0
-    """Results whose source was translated: they went on from the partial queue."""
+    """Results whose source was translated before: they continued from the partial queue."""
     returned: int = 0
-    """On their way by ICL, back in the queue that they had left."""
+    """Messages in transit by ICL that returned to the queue they had left."""
     possible_duplicates: int = 0
     dropped_copies: int = 0
-    """Of changes that were interrupted before their last record."""
+    """Copies dropped from changes that were interrupted before their last record."""
     lost: int = 0
-    """Results of connections without logging, as they must be."""
+    """Results lost by connections without logging, as expected."""
     violations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CrashReport:
-    """All points of a scenario."""
+    """The results of all points of a scenario."""
 
     scenario: str
     rows: tuple[PointRow, ...]
@@ -92,15 +92,15 @@ class CrashReport:
 
 
 def explore(scenario: Scenario, *, every: int = 1, nested: bool = True) -> CrashReport:
-    """Interrupt a scenario at every point.
+    """Interrupt a scenario at every point, and check each recovery.
 
     Args:
-        scenario: with an engine; its crashes, stops and outages happen as well.
-        every: the step between tried points; 1: all.
+        scenario: a scenario with an engine; its crashes, stops and outages happen as well.
+        every: the step between the points tried; 1 tries all.
         nested: whether the recovery is interrupted, too.
 
     Raises:
-        InvalidInput: the scenario cannot be simulated, or two results of one message for one receiver are alike.
+        InvalidInput: the scenario cannot be simulated, or two results of one message for one receiver are equal.
     """
     assert scenario.engine is not None
     expected = _expected(scenario)
@@ -127,7 +127,7 @@ def explore(scenario: Scenario, *, every: int = 1, nested: bool = True) -> Crash
 
 
 def _expected(scenario: Scenario) -> Mapping[Source, frozenset[Item]]:
-    """Return what comes of each inbound message when nothing fails."""
+    """Return the results of each inbound message in a run without failures."""
     found: dict[Source, set[Item]] = defaultdict(set)
 
     def note(received: ReceivedMessage) -> None:
@@ -156,7 +156,7 @@ def _expected(scenario: Scenario) -> Mapping[Source, frozenset[Item]]:
 
 
 def _calm(engine: Engine) -> Engine:
-    """Return the same engine with nothing that fails from outside."""
+    """Return the same engine without crashes, stops, outages, power failures, refusals and missing replies."""
     processes = tuple(
         replace(
             process,
@@ -179,7 +179,7 @@ def _calm(engine: Engine) -> Engine:
 
 @dataclass(slots=True)
 class _Explorer:
-    """Goes along the timeline, and interrupts."""
+    """The exploration of a timeline: follows the run and interrupts it at each point."""
 
     settings: EngineSettings
     expected: Mapping[Source, frozenset[Item]]
@@ -198,7 +198,7 @@ class _Explorer:
     nested_points: int = 0
 
     def follow(self, turn: InterruptedTurn) -> None:
-        """Take one step of the run, and interrupt everywhere in it."""
+        """Apply one step of the run, and interrupt after each of its records and effects."""
         before = dict(self.live)
         steps_in_memory = 0
         for event in turn.events:
@@ -220,7 +220,7 @@ class _Explorer:
             self._interrupt(turn.at_ns, "the receiver has it, and no record of it", self.live)
 
     def _interrupt(self, now: Nanoseconds, after: str, before: Mapping[MessageId, Entered]) -> None:
-        """Interrupt here, start again, and look at what comes out."""
+        """Interrupt at this point, recover, and check the results."""
         self.number += 1
         if self.number % self.every:
             return
@@ -270,7 +270,7 @@ class _Explorer:
             row.violations += len(wrong)
 
     def _found(self, outcome: RecoveryOutcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
-        """Return what came of each inbound message, before and after, and what came twice without being marked."""
+        """Return the results of each inbound message, before and after the interruption, and its unmarked copies."""
         found: dict[Source, set[Item]] = defaultdict(set)
         count: Counter[tuple[Source, Item]] = Counter()
         for received in (*self.received, *outcome.received):
@@ -295,10 +295,11 @@ class _Explorer:
         return found, twice
 
     def _present(self, live: Mapping[MessageId, Entered]) -> dict[Source, set[Item]]:
-        """Return what will have come of each inbound message, by events and not by records.
+        """Return the results that each inbound message must have, derived from events instead of records.
 
-        That is what its receivers have, what is in the error database, and what is still to come of messages that were
-        backed where they were last seen.
+        These are the results that its receivers or the error database have, and those still to come of messages that
+        were in a
+        database when last seen.
         """
         found: dict[Source, set[Item]] = defaultdict(set)
         for received in self.received:

@@ -1,7 +1,7 @@
-"""The planned events around an engine: stops, outages, crashes, failures of power, in order of time.
+"""The planned events around an engine, in order of time: stops, outages, crashes and power failures.
 
-Decides: the events in force where a run begins. An outage that began before and has not ended continues over every
-start of a process or of the engine.
+Decides which of them are in force where a run begins. An outage that began before and has not ended continues when a
+process or the engine starts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from qsctl.sim.scenario.scenario import ClientInterval
 
 
 class Interruption(StrEnum):
-    """An interruption by the scenario."""
+    """A kind of interruption that the scenario plans."""
 
     PROCESS = "process"
-    """It crashes."""
+    """A process crashes."""
     THREAD = "thread"
-    """An operator stops it."""
+    """An operator stops a thread."""
     CONNECTION = "connection"
     POWER = "power"
 
 
 class PlannedInterruption(NamedTuple):
-    """An interruption that begins or ends. The name is that of the process or thread; empty for power."""
+    """The begin or end of an interruption, with the name of its process or thread; empty for power."""
 
     at_ns: Nanoseconds
     what: Interruption
@@ -38,13 +38,13 @@ class PlannedInterruption(NamedTuple):
 
 
 class RunPlan:
-    """The plan of one run.
+    """The planned interruptions of one run.
 
     Args:
-        engine: whose intervals are planned.
-        horizon_ns: an interval begins before it.
-        now: where the run begins.
-        done_count: how many of the events of that instant an earlier run has carried out.
+        engine: the engine whose intervals are planned.
+        horizon_ns: intervals that begin at this instant or later are left out.
+        now: the instant at which the run begins.
+        done_count: the number of events of that instant that an earlier run has carried out.
     """
 
     def __init__(self, engine: Engine, horizon_ns: Nanoseconds, now: Nanoseconds, done_count: int) -> None:
@@ -61,7 +61,7 @@ class RunPlan:
                 self.coming.append(each)
 
     def note(self, planned: PlannedInterruption) -> None:
-        """Note that something of the plan has happened."""
+        """Record that a planned event has happened."""
         if planned.what is Interruption.POWER:
             self.is_powered = planned.is_end
         elif planned.is_end:
@@ -70,7 +70,7 @@ class RunPlan:
             self._down[planned.what].add(planned.name)
 
     def down(self) -> Down:
-        """Return what an engine that starts now leaves as it is."""
+        """Return the interruptions in force, which an engine that starts now must keep."""
         processes = frozenset(self._down[Interruption.PROCESS]) if self.is_powered else self._processes
         return Down(
             processes, frozenset(self._down[Interruption.THREAD]), frozenset(self._down[Interruption.CONNECTION])
