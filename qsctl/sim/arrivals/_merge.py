@@ -1,4 +1,4 @@
-"""Rows of a window that are nearly in order of time put into it."""
+"""The final sorting of a window's rows, which are nearly in order of time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MOVES_A_ROW: Final = 16
 def sort_within_spans(rows: Any, count: int, aside: Any) -> bool:
     """Sort the first `count` rows by time, in place, by insertion; rows of one time stay in their order.
 
-    Of rows that are as `draw.place_rows` writes them few are out of place, and these by few places.
+    Few rows written by `draw.place_rows` are out of order, and these by few places.
 
     Args:
-        rows: of ARRIVAL.
-        count: how many of them are sorted.
+        rows: rows of ARRIVAL.
+        count: the number of rows to sort.
         aside: one row, scratch.
 
     Returns:
-        False: too many were out of place, and the rows are not sorted; rows of one time are in their order still.
+        False when too many rows were out of order: the rows are unsorted then, with those of one time still in order.
     """
     moves = MOVES_A_ROW * count
     for i in range(1, count):

@@ -1,10 +1,10 @@
-"""Arrivals of a run that branches: up to the branch those of the run, from there on drawn anew.
+"""Arrivals of a run that branches (multilevel splitting): those of the run up to the branch, drawn anew afterwards.
 
-Windows are short, for what is drawn ahead is thrown away at each branch. A branch at an instant leaves every arrival
-up to it as it is, and draws what comes later from streams of its own, which are a hash of the run's and of the branch's
-number. What is known at the instant stays: a constant stream keeps its places, a trace is what it is, and a modulated
-stream keeps its next arrival, which may lie behind changes of its state that have been drawn; from there on the state
-ends and the next gaps begin anew. The gap of a Poisson stream has no memory, so that the rest of it is drawn again.
+Windows are short, since arrivals drawn ahead are discarded at each branch. A branch at an instant keeps every arrival
+up to it, and draws later ones from streams of its own, whose keys are hashes of the run's key and the branch's number.
+Arrivals that are determined at the instant are kept: a constant stream keeps its times, a trace is fixed, and a
+modulated stream keeps its next arrival, which may follow changes of its state that have been drawn; after it the state
+ends and the next gaps are drawn anew. The gap of a Poisson stream is memoryless, so that the rest of it is drawn again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROWS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class StreamsState:
-    """Streams as they were at the beginning of a window, and what the window was."""
+    """The state of the streams at the beginning of a window, and the window's bounds."""
 
     streams: npt.NDArray[Any]
     begin_ns: Nanoseconds
@@ -39,7 +39,7 @@ class StreamsState:
 
 
 class BranchingStreams(ArrivalStreams):
-    """The arrivals of one replication that can be begun anew from any instant of the present window."""
+    """The arrivals of one repetition, which can be drawn anew from any instant of the present window."""
 
     def __init__(self, scenario: Scenario, replication: int) -> None:
         super().__init__(scenario, replication)
@@ -48,7 +48,7 @@ class BranchingStreams(ArrivalStreams):
         self.first = self._begun = StreamsState(self.streams.copy(), 0, 0)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
-        """Return the next arrivals in time order, at most up to `until_ns` (exclusive); `now_ns` is how far they go."""
+        """Return the next arrivals in time order, at most up to `until_ns` (exclusive); `now_ns` is the end reached."""
         begin, end = self.now_ns, min(until_ns, self.now_ns + self.width_ns)
         self._begun = StreamsState(self.streams.copy(), begin, end)
         rows = self._draw(end)
@@ -60,7 +60,7 @@ class BranchingStreams(ArrivalStreams):
         return self._begun
 
     def restore(self, saved: StreamsState, until_ns: Nanoseconds | None = None) -> npt.NDArray[Any]:
-        """Go back to a window, and return the arrivals from its beginning to its end, or before `until_ns`."""
+        """Return to a window; return its arrivals up to its end, or those before `until_ns`."""
         self.streams[:] = saved.streams
         self.now_ns = saved.begin_ns
         end = saved.end_ns if until_ns is None else until_ns
@@ -72,19 +72,19 @@ class BranchingStreams(ArrivalStreams):
         return StreamsState(self.streams.copy(), self.now_ns, self.now_ns)
 
     def go_to(self, state: StreamsState) -> None:
-        """Go on from a state, whatever was drawn before."""
+        """Continue from a state, discarding all later draws."""
         self.streams[:] = state.streams
         self.now_ns = state.end_ns
         self._begun = state
 
     def begin_anew(self, branch: int) -> None:
-        """Draw what comes from now on from streams of this branch."""
+        """Draw later arrivals from the streams of this branch."""
         _wrapping(branch_streams, self.streams, self.now_ns, branch, self.table)
         self._begun = StreamsState(self.streams.copy(), self.now_ns, self.now_ns)
 
 
 def _wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a kernel; where it is plain Python its wrapping integers must not warn."""
+    """Call a kernel; in interpreted mode, suppress the warnings of its wrapping integers."""
     if COMPILED:
         return function(*arguments)
     with np.errstate(over="ignore"):
@@ -92,7 +92,7 @@ def _wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class BranchingCursor(ArrivalCursor):
-    """Arrivals one after the other that can be drawn anew from the instant of the last one on."""
+    """Arrivals in time order, one at a time, which can be drawn anew after the last one returned."""
 
     def __init__(self, scenario: Scenario, replication: int, until_ns: Nanoseconds) -> None:
         super().__init__(scenario, replication, until_ns, BranchingStreams)
@@ -103,14 +103,14 @@ class BranchingCursor(ArrivalCursor):
         self._coming = self._branching.save()
 
     def pop(self) -> tuple[int, int]:
-        """Return the client and the bytes of the next arrival, and go on to the one after it."""
+        """Return the client and the bytes of the next arrival, and advance to the one after it."""
         self._passed = self._coming
         found = super().pop()
         self._coming = self._branching.save()
         return found
 
     def begin_anew(self, instant_ns: Nanoseconds, branch: int) -> None:
-        """Draw what comes after an instant, at which all before it has been given, from streams of a branch."""
+        """Draw the arrivals after an instant from the streams of a branch; all earlier ones must have been returned."""
         self._branching.restore(self._passed, instant_ns + 1)
         self._branching.begin_anew(branch)
         self._passed = self._branching.save()
@@ -122,7 +122,7 @@ class BranchingCursor(ArrivalCursor):
 
 @kernel
 def branch_streams(streams: Any, now: int, branch: int, table: Any) -> None:
-    """Give every stream keys of this branch, and draw anew what is not known at `now`.
+    """Give every stream a key of this branch, and draw anew the values that are not determined at `now`.
 
     Every arrival before `now` has been drawn; `next` of a stream is at `now` or later.
     """

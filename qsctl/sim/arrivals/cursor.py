@@ -1,4 +1,4 @@
-"""Arrivals one after the other, for models in Python."""
+"""Arrivals in time order, one at a time, for models in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qsctl.sim.scenario.scenario import Scenario
 
 
 class ArrivalCursor:
-    """The arrivals of one repetition, in order of time; `next_ns` is when the next one comes, INFINITE_NS for never."""
+    """The arrivals of one repetition in time order; `next_ns` is the time of the next one, INFINITE_NS for none."""
 
     def __init__(
         self, scenario: Scenario, replication: int, until_ns: Nanoseconds, draw: type[ArrivalStreams] = ArrivalStreams
@@ -23,7 +23,7 @@ class ArrivalCursor:
         self._find()
 
     def pop(self) -> tuple[int, int]:
-        """Return the client and the bytes of the next arrival, and go on to the one after it."""
+        """Return the client and the bytes of the next arrival, and advance to the one after it."""
         at = self._position
         self._position = at + 1
         found = self._clients[at], self._sizes[at]

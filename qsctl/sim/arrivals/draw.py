@@ -1,8 +1,8 @@
-"""Drawing one window of arrivals from every stream: gaps, sizes and topics from counter-based random numbers.
+"""One window of arrivals drawn from every stream: gaps, sizes and topics from counter-based random numbers.
 
-Two passes over the streams: the first draws times, and counts how many arrivals come in each short span of the window;
-the second draws the rest, and writes each row where its span is. So a row is written once, and nearly in its place;
-`merge.sort_within_spans` does the rest.
+Two passes over the streams: the first draws times, and counts the arrivals in each short span of the window; the second
+draws sizes and topics, and writes each row into its span. So a row is written once, and nearly in its place;
+`merge.sort_within_spans` completes the order.
 """
 
 from __future__ import annotations
@@ -81,11 +81,13 @@ TRACE_ROW: Final = np.dtype(
 
 @part
 def find_step(table: Any, first: int, entries: int, u: float) -> int:
-    """Return the index whose cumulative share is the first one above `u`.
+    """Return the index of the first cumulative share above `u`.
 
-    Looked up in a guide that `quantities.guided` laid behind the shares, some steps at most from where it is (Chen and
-    Asau, "On generating random variates from an empirical distribution", AIIE Transactions 6, 1974). With the
-    alias method a share that changes a little would draw other values everywhere.
+    The search begins at an entry of the guide table that `quantities.guided` placed behind the shares, at most a few
+    steps
+    before the result (Chen and Asau, "On generating random variates from an empirical distribution", AIIE Transactions
+    6,
+    1974). With the alias method, a small change of one share would change draws everywhere.
     """
     guide = first + 2 * entries
     found = int(table[guide + int(u * float(GUIDES * entries))])
@@ -133,7 +135,7 @@ def draw_size(stream: Any, n: int, table: Any) -> int:
 
 @part
 def draw_next(stream: Any, t: int, table: Any) -> int:
-    """Return when the stream's next message comes, after one at `t`; FOREVER at its end."""
+    """Return the time of the stream's next message, after one at `t`; FOREVER at its end."""
     kind = stream.kind
     if kind == POISSON:
         gap = -logarithm(uniform(stream.key_gap, stream.gaps)) * stream.mean_gap
@@ -157,9 +159,9 @@ def draw_next(stream: Any, t: int, table: Any) -> int:
 
 @part
 def begin_stay(stream: Any, t: int, table: Any) -> None:
-    """Go to another state of a modulated stream, and draw how long it lasts.
+    """Change the state of a modulated stream, and draw the time it remains in the new one.
 
-    It is drawn uniformly among the others, or is the next one where the states are a cycle.
+    The new state is drawn uniformly among the others, or is the next one where the states are a cycle.
     """
     if stream.fixed == CYCLE:
         stream.state = stream.stays % stream.states
@@ -190,12 +192,12 @@ def start_streams(streams: Any, table: Any, trace: Any) -> None:
 
 @part
 def draw_units(stream: Any, wanted: float, units: Any) -> int:
-    """Draw a block of exponential numbers of mean 1, those that the stream's next gaps are made of.
+    """Draw a block of exponential numbers of mean 1, from which the stream's next gaps are computed.
 
-    Several at a time: the loop has no branch. What is not used is drawn again by the next block, as the same numbers.
+    A block lets the loop run without branches. Unused numbers are drawn again, with the same values, by the next block.
 
     Returns:
-        Their number: that wanted, or what `units` has room for.
+        The number drawn: `wanted`, or the room in `units`.
     """
     count = int(min(max(wanted, 1.0), float(len(units))))
     key, first = stream.key_gap, stream.gaps
@@ -212,21 +214,21 @@ def draw_times(
     """Append the times of the messages before `until`, stream after stream, and count the arrivals of each span.
 
     Args:
-        streams: of STREAM, changed in place: `pending` counts the messages that were appended.
+        streams: rows of STREAM, changed in place: `pending` counts the messages that were appended.
         first: the stream to begin with.
         start: the beginning of the window; a span of it is 2 to the power `shift` nanoseconds.
         until: the window's end.
         shift: see `start`.
-        times: int64, filled from `used` on.
-        used: the times there are.
-        counts: int32 a span, raised by the arrivals.
+        times: int64, filled from index `used` on.
+        used: the number of times already in `times`.
+        counts: int32 for each span, increased by its arrivals.
         units: float64, scratch.
         table: that of the streams' distributions.
         trace: of TRACE_ROW.
 
     Returns:
-        The times there are now, and the stream to go on with: the number of streams when all are done, else `times`
-        is full; give a longer one with the same beginning.
+        The new number of times, and the stream to continue with. That is the number of streams when all are done; else
+        `times` is full, and the call is to be repeated with a longer copy.
     """
     capacity = len(times)
     for i in range(first, len(streams)):
@@ -289,7 +291,7 @@ def draw_times(
 
 @kernel
 def end_spans(counts: Any) -> int:
-    """Replace the arrivals of each span by those before it; return how many there are in all."""
+    """Replace the arrivals of each span by the sum of those before it; return the total."""
     total = 0
     for span in range(len(counts)):
         here = counts[span]
@@ -300,7 +302,7 @@ def end_spans(counts: Any) -> int:
 
 @part
 def draw_sizes(stream: Any, first: int, count: int, table: Any, reals: Any, sizes: Any) -> None:
-    """Draw the lengths of a block of messages: of the common distributions several at a time."""
+    """Draw the lengths of a block of messages, vectorized for the common distributions."""
     kind, key, longest = stream.size_kind, stream.key_size, float(stream.size_max)
     a, b = stream.size_a, stream.size_b
     if kind in (SIZE_LOGNORMAL, SIZE_EXPONENTIAL):
@@ -324,7 +326,7 @@ def place_rows(
     streams: Any, start: int, shift: int, times: Any, places: Any, rows: Any, reals: Any, sizes: Any, table: Any,
     trace: Any,
 ) -> None:  # fmt: skip
-    """Write the arrivals whose times were drawn, each into its span; within a span they follow as they were drawn.
+    """Write the arrivals whose times were drawn, each into its span; within a span they are in the order of drawing.
 
     Args:
         streams: of STREAM, changed in place: nothing is pending then.

@@ -1,7 +1,6 @@
-"""Arrivals from rates over time: a trace that a scenario reads, of messages that come by chance at a recorded rate.
+"""Arrivals from rates over time: a trace for a scenario, with random messages at a recorded rate.
 
-Decides: within a step, a client's messages are a Poisson process of the step's rate. The same seed gives the same
-trace.
+Within a step, a client's messages are a Poisson process with the step's rate. The same seed gives the same trace.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ MESSAGES_MAX: Final = 20_000_000
 
 
 def trace_of_rates(rates_per_s: Sequence[Sequence[float]], step_s: float, size_bytes: int, seed: int) -> pa.Table:
-    """Return a trace with `time_ns` and `size_bytes`, and `client` where there are rates of several.
+    """Return a trace with `time_ns` and `size_bytes`, and `client` where rates of several clients are given.
 
     Args:
-        rates_per_s: of each client, messages a second in each step.
-        step_s: length of a step.
-        size_bytes: of every message.
-        seed: of the random numbers.
+        rates_per_s: for each client, the messages per second in each step.
+        step_s: the length of a step in seconds.
+        size_bytes: the size of every message.
+        seed: the seed of the random numbers.
 
     Raises:
-        InvalidInput: there would be too many messages.
+        InvalidInput: the trace would have too many messages.
     """
     rates = np.asarray(rates_per_s, dtype=np.float64)
     expected = float(rates.sum()) * step_s

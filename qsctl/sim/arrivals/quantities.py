@@ -1,4 +1,4 @@
-"""Distributions as the records that `draw.draw_quantity` reads: of messages' lengths, and of service times."""
+"""Distributions of message lengths and service times as the records that `draw.draw_quantity` reads."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from qsctl.sim.scenario.scenario import (
 
 
 def lay_quantity(records: npt.NDArray[Any], quantity: Size | ServiceTime, table: list[float]) -> bool:
-    """Enter a distribution into records; return whether it is one whose values are all at least 1.
+    """Write a distribution into records; return whether all its values are at least 1.
 
     Args:
-        records: with the fields `size_…` of STREAM; changed in place.
+        records: records with the fields `size_…` of STREAM; changed in place.
         quantity: the distribution.
-        table: that of the kernel, to which cumulative weights and values of a mixed one are added.
+        table: the kernel's table, to which the cumulative weights and values of a mixed distribution are appended.
     """
     match quantity:
         case ConstantSize(value) | ConstantTime(value):
@@ -75,7 +75,7 @@ def lay_quantity(records: npt.NDArray[Any], quantity: Size | ServiceTime, table:
 
 
 def cumulative(weights: list[float]) -> list[float]:
-    """Return what part of all the weights is reached with each."""
+    """Return the cumulative sums of the weights, as fractions of their total."""
     total = sum(weights)
     shares, reached = [], 0.0
     for weight in weights:
@@ -85,9 +85,9 @@ def cumulative(weights: list[float]) -> list[float]:
 
 
 def guided(shares: list[float], values: list[float]) -> list[float]:
-    """Return cumulative shares, a value each, and a guide to them, as `draw.find_step` has them in one table.
+    """Return one table of cumulative shares, their values, and a guide table, for `draw.find_step`.
 
-    Entry g of the guide is the index of the first share above g in as many parts as the guide has entries.
+    Entry g of the guide is the index of the first share above g divided by the number of entries.
     """
     parts = np.arange(GUIDES * len(shares)) / (GUIDES * len(shares))
     guide = np.minimum(np.searchsorted(shares, parts, side="right"), len(shares) - 1)

@@ -1,9 +1,9 @@
-"""Arrivals that were drawn once and come again: of all candidates of a search, which see the same ones.
+"""A cache of drawn arrivals for the candidates of a search, which all see the same ones.
 
-Drawing arrivals takes more time than a broker's queues do: two thirds of a run of `burst`. Arrivals are known by the
-streams that draw them, laid out and started, so that a changed rate or seed is another load by itself. What is kept is
-bounded by `MOST_BYTES` a process and never given up for something newer: a search goes through its replications again
-and again in one order, in which the least recently used one is the next that is needed.
+Drawing arrivals takes more time than a broker's queues do: two thirds of a run of `burst`. The key is the streams that
+draw them, laid out and started, so that a changed rate or seed has another key. The cache is bounded by `MOST_BYTES` a
+process and evicts nothing: a search repeats its repetitions in the same order, in which the least recently used one is
+the next that is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_BYTES: Final = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArrivalWindow:
-    """A window of arrivals: to where it goes, how wide the next one is, and its rows."""
+    """A window of arrivals: its end, the width of the next window, and its rows."""
 
     end_ns: Nanoseconds
     width_ns: Nanoseconds
@@ -43,7 +43,7 @@ class Memory:
     hits: int = 0
 
     def get(self, key: bytes) -> list[ArrivalWindow] | None:
-        """Return the windows of a load; None: they are not there."""
+        """Return the windows of a load, or None where they are not cached."""
         found = self.windows.get(key)
         if found is None and self.folder is not None and (found := _mapped(self.folder, key)) is not None:
             self.windows[key] = found
@@ -51,11 +51,11 @@ class Memory:
         return found
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether the given number of further bytes may be kept."""
+        """Return whether this number of further bytes may be cached."""
         return self.used_bytes + size_bytes <= self.most_bytes
 
     def keep(self, key: bytes, windows: list[ArrivalWindow]) -> None:
-        """Keep the windows of a load, if there is room for them."""
+        """Cache the windows of a load, if there is room for them."""
         size_bytes = sum(each.rows.nbytes for each in windows)
         if key not in self.windows and self.has_room(size_bytes):
             if self.folder is not None:

@@ -21,9 +21,9 @@ SOURCES: Final = Path(__file__).parent.parent
 
 
 def cache_root() -> Path:
-    """Return the user's cache: `NUMBA_CACHE_DIR` when set, else `XDG_CACHE_HOME` or `~/.cache`, and `qsctl` in it.
+    """Return the directory `qsctl` in the user's cache: `NUMBA_CACHE_DIR`, else `XDG_CACHE_HOME`, else `~/.cache`.
 
-    A user without a home, as in a container that is run with any number, has a path that cannot be made.
+    For a user without a home, as in a container that runs with an arbitrary user id, the path cannot be created.
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen)
@@ -35,7 +35,7 @@ def cache_root() -> Path:
 
 @cache
 def sources_digest() -> str:
-    """Return a digest of all that a kernel may call."""
+    """Return a digest of all sources that a kernel may call."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(SOURCES.rglob("*.py")):
         digest.update(path.relative_to(SOURCES).as_posix().encode())
@@ -57,7 +57,7 @@ def _version_of(name: str) -> str:
 
 
 def opened(directory: Path) -> bool:
-    """Make the directory, or mark it as used; return whether compiled kernels can be kept in it."""
+    """Create the directory, or mark it as used; return whether compiled kernels can be stored in it."""
     try:
         directory.mkdir(parents=True)
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""Compilations of kernels as they begin and end, for those who report or time them.
+"""Begin and end of kernel compilations, for callers that report or time them.
 
-Apart from the compiler, which is imported only where there is something to compile.
+A module of its own, since the compiler is imported only where a kernel has to be compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Listener:
         self.spent_s = 0.0
 
     def begin(self) -> None:
-        """Note the beginning; kernels compile others, and only the outermost is timed."""
+        """Record the begin of a compilation; of nested ones only the outermost is timed."""
         while self._notify:
             self._notify.pop()()
         if not self._depth:
@@ -31,7 +31,7 @@ class _Listener:
         self._depth += 1
 
     def end(self) -> None:
-        """Note the end; one that began before the `with` statement is not counted."""
+        """Record the end of a compilation; one that began before the `with` statement is not counted."""
         if self._depth:
             self._depth -= 1
             if not self._depth:
@@ -62,13 +62,13 @@ def _listening(notify: Callable[[], None]) -> Iterator[_Listener]:
 
 @contextmanager
 def compilation_reported(notify: Callable[[], None]) -> Iterator[None]:
-    """Within the `with` statement, call `notify` before the first kernel that the cache lacks is compiled, if any."""
+    """Call `notify` before the first kernel is compiled within the `with` statement, if any is."""
     with _listening(notify):
         yield
 
 
 @contextmanager
 def compilation_timed() -> Iterator[Callable[[], float]]:
-    """Within the `with` statement, count the seconds that compiling takes: the function given returns them."""
+    """Measure compile time within the `with` statement; the yielded function returns the seconds so far."""
     with _listening(lambda: None) as listener:
         yield lambda: listener.spent_s

@@ -13,7 +13,7 @@ from qsctl.sim.kernel.records import HEAP
 
 @part
 def push(heap: Any, count: int, time: int, client: int) -> None:
-    """Add an entry to the `count` there are; the caller counts."""
+    """Insert an entry into a heap of `count` entries; the caller increases the count."""
     i = count
     while i > 0:
         parent = (i - 1) >> 1
@@ -31,7 +31,7 @@ def push(heap: Any, count: int, time: int, client: int) -> None:
 
 @inlined_part
 def replace_top(heap: Any, count: int, time: int, client: int) -> None:
-    """Put another entry in the place of the earliest one."""
+    """Replace the earliest entry by another one."""
     i = 0
     while True:
         child = 2 * i + 1
@@ -56,6 +56,6 @@ def replace_top(heap: Any, count: int, time: int, client: int) -> None:
 
 @part
 def drop_top(heap: Any, count: int) -> None:
-    """Remove the earliest of `count` entries; the caller counts."""
+    """Remove the earliest of `count` entries; the caller decreases the count."""
     last = row(heap, count - 1, HEAP)
     replace_top(heap, count - 1, last.time, last.client)

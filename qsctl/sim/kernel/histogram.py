@@ -3,9 +3,9 @@
 Bucket numbers are those of `eventlog.schema.bucket_of`; a test holds the two equal. Waits of zero are not counted
 here: they are the delivered messages less the sum of the histogram.
 
-The counters of many queues lie in no near cache, and waiting for them was 40 % of an overloaded run. So a wait is
-counted `RECENT_WAITS` waits later, when its counter has come; until then a ring remembers its place. The ring is
-flushed before the histogram is read. Block 0 belongs to no octave: it is where an empty place of the ring counts.
+The counters of many queues fit into no near cache, and waiting for them was 40 % of an overloaded run. So the counter
+of a wait is prefetched, and increased `RECENT_WAITS` waits later; until then a ring buffer contains its index. The ring
+is flushed before the histogram is read. Block 0 belongs to no octave: an empty entry of the ring counts there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def bucket_of(duration_ns: int) -> int:
 
 @part
 def open_block(state: Any, place: int) -> int:
-    """Return a fresh block for an octave of a queue; notes when only room for one more event is left."""
+    """Return a new block for an octave of a queue; set `short` when there is room for only one more event."""
     broker = row(state, 0, STATE)
     block = wide(broker.blocks_used)
     broker.blocks_used = block + 1
@@ -41,7 +41,7 @@ def open_block(state: Any, place: int) -> int:
 
 @inlined_part
 def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) -> None:
-    """Remember one wait > 0 of a queue, in a fresh block when its octave is new, and count the oldest remembered."""
+    """Put a wait > 0 into the ring, opening a block for a new octave, and count the oldest wait of the ring."""
     bucket = bucket_of(wait_ns)
     place = queue * OCTAVES + (bucket >> BLOCK_BITS)
     block = wide(row(octaves, place, OCTAVE).block)
@@ -59,7 +59,7 @@ def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) 
 
 @part
 def count_done(state: Any, c: int, time_ns: int) -> None:
-    """Count a client's message that was acknowledged, with the time from its arrival to that."""
+    """Count a client's acknowledged message by the time from its arrival to the acknowledgment."""
     broker = row(state, 0, STATE)
     done = row(broker.dones, c, DONE)
     done.messages += 1
@@ -72,7 +72,7 @@ def count_done(state: Any, c: int, time_ns: int) -> None:
 
 @kernel
 def count_unfinished(state: Any, c: int, age_ns: int) -> None:
-    """Count a client's message that has no acknowledgment when the run ends, with how long ago it came."""
+    """Count a client's message without an acknowledgment at the end of the run by its age."""
     broker = row(state, 0, STATE)
     done = row(broker.dones, c, DONE)
     done.unfinished += 1

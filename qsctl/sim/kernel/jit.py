@@ -1,7 +1,7 @@
-"""The decorators of every kernel, and what kernels call in place of arrays: the same text compiled, or plain Python.
+"""The decorators of all kernels, and the functions that kernels call on arrays: compiled, or run as plain Python.
 
-A call of a kernel runs ready-made machine code where there is some for these sources and this processor
-(`ready_made`), and else what numba compiles (`compiler`), which is imported only then.
+A kernel call runs ready-made machine code where it exists for these sources and this processor (`ready_made`), else
+code that numba compiles (`compiler`), which is imported only then.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Function:
 
     @property
     def dispatcher(self) -> Any:
-        """Return numba's form, which is made when it is first asked for."""
+        """Return numba's dispatcher, made at the first access."""
         if self._dispatcher is None:
             from qsctl.sim.kernel._compiler import dispatcher
 
@@ -57,7 +57,7 @@ class Function:
         return self._dispatcher
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call numba's form."""
+        """Call numba's dispatcher."""
         return self.dispatcher(*arguments, **named)
 
 
@@ -74,11 +74,11 @@ class Kernel(Function):
 
     @property
     def stats(self) -> Any:
-        """Return numba's counts of what its cache had, and where it is."""
+        """Return numba's statistics of the function's disk cache, with its path."""
         return self.dispatcher.stats
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the ready-made code for these types of arguments, else numba's form."""
+        """Call the ready-made code for these argument types, else numba's dispatcher."""
         ready = self._ready
         if ready is None:
             ready = self._ready = ready_made(self.name)
@@ -98,7 +98,7 @@ _KNOWN: Final[list[type]] = []
 
 
 def _known_to_numba() -> None:
-    """Have numba understand functions and intrinsics where a kernel names them."""
+    """Register functions and intrinsics with numba, so that kernels can name them."""
     if _KNOWN:
         return
     from qsctl.sim.kernel._compiler import INTRINSICS, stand_in_for
@@ -109,15 +109,16 @@ def _known_to_numba() -> None:
 
 
 def as_records(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a structured array whose rows have their fields as attributes also where kernels are plain Python."""
+    """Return a structured array whose rows have attribute access in interpreted mode, too."""
     return array if COMPILED else array.view(np.recarray)
 
 
 def address_of(array: npt.NDArray[Any]) -> Any:
-    """Return what kernels know an array by: its address, or the array itself where they are plain Python.
+    """Return the form in which kernels receive an array: its address, or in interpreted mode the array itself.
 
-    An array handed to a compiled function is seven numbers, copied again at each call from one kernel to the next; an
-    address is one. The caller that hands it over keeps the array alive, and hands over the new address of a new array.
+    An array passed to a compiled function is seven numbers, copied at each call from one kernel to the next; an address
+    is
+    one. The caller keeps the array alive, and passes the new address after replacing an array.
     """
     return array.ctypes.data if COMPILED else array
 
@@ -131,7 +132,7 @@ def _plain_quotient(dividend: int, divisor: int) -> int:
 
 
 def _plain_prefetch(_base: Any, _index: int, _dtype: Any) -> None:
-    """Plain Python has no caches to fill."""
+    """Do nothing: the prefetch of interpreted mode."""
 
 
 def _plain_row(base: Any, index: int, dtype: Any) -> Any:
