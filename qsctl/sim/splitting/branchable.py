@@ -1,4 +1,4 @@
-"""The models with runs that can be branched, and the beginning of such a run."""
+"""The models whose runs can be branched, and the creation of such a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qsctl.sim.splitting.trajectory import Trajectory
 
 
 def trajectory_of(scenario: Scenario, replication: int, question: Question) -> Trajectory:
-    """Return a run of the scenario, at its beginning.
+    """Return a run of the scenario in its initial state.
 
     Raises:
         InvalidInput: runs of the model cannot be branched, or no messages come to the queue.

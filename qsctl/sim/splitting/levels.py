@@ -45,30 +45,30 @@ class LevelPlan:
 
     levels: Levels
     reached: int
-    """The largest importance that pilot runs came to, of those looked for."""
+    """The largest importance that pilot runs reached, among the candidates for thresholds."""
     most: int
     messages: int
     """Arrivals of all pilot runs."""
 
     @property
     def is_whole(self) -> bool:
-        """Return whether pilot runs came to what is rare."""
+        """Return whether pilot runs reached the rare event."""
         return self.reached >= self.most
 
 
 def plan_levels(
     scenario: Scenario, question: Question, most: int, stop: Callable[[], bool] = lambda: False
 ) -> LevelPlan | None:
-    """Find the thresholds and factors.
+    """Find the thresholds and factors by pilot runs.
 
     Args:
-        scenario: what is simulated.
-        question: what is asked.
-        most: the importance of `Trajectory.most`, above 0.
-        stop: asked often; true ends it.
+        scenario: the scenario to simulate.
+        question: the question about the rare event.
+        most: the importance `Trajectory.most`, above 0.
+        stop: called often; True ends the search.
 
     Returns:
-        The plan, not whole where no pilot run came as far as what is rare; None: it was stopped.
+        The plan, not whole where no pilot run reached the rare event; None when stopped.
     """
     levels, usual, reached, number, budget = Levels(), 0, 0, PILOT, MESSAGES
     plain = split_run(trajectory_of(scenario, number, question), question, levels, stop=stop)
@@ -110,14 +110,14 @@ def plan_levels(
 
 
 def _few_at_the_end(levels: Levels, most: int) -> Levels:
-    """Return the levels with few trajectories where it happens: what comes then needs no more of them."""
+    """Return the levels with few trajectories at the rare event, since what follows it needs no more of them."""
     if not levels.thresholds or levels.thresholds[-1] < most:
         return levels
     return Levels(levels.thresholds, (*levels.factors[:-1], min(levels.factors[-1], FACTOR_AT_THE_END)))
 
 
 def _ahead(last: int, most: int) -> tuple[int, ...]:
-    """Return what is looked at beyond the last threshold: ever further apart, and the end."""
+    """Return the candidates beyond the last threshold, at increasing distances, and the end."""
     steps: list[int] = []
     ahead = 1
     while last + ahead < most:
@@ -127,7 +127,7 @@ def _ahead(last: int, most: int) -> tuple[int, ...]:
 
 
 def _rates(looked: Levels, crossings: list[int]) -> list[float]:
-    """Return how often a plain run would have crossed each threshold."""
+    """Return the estimated number of crossings of each threshold in a plain run."""
     weight, rates = 1.0, []
     for count, factor in zip(crossings, looked.factors, strict=True):
         rates.append(count * weight)
@@ -136,9 +136,9 @@ def _rates(looked: Levels, crossings: list[int]) -> list[float]:
 
 
 def _chosen(looked: Levels, crossings: list[int], rates: list[float]) -> Levels:
-    """Return the thresholds at which crossings are rarer by a step each, with factors that make up for it.
+    """Return thresholds, each crossed less often by one step than the one before, with factors that compensate for it.
 
-    It begins where most crossings are: a queue may cross its lowest depths less often than those where it usually is.
+    All are above the threshold crossed most often: a queue may cross its lowest depths less often than its usual ones.
     """
     usual = max(rates)
     begin = rates.index(usual) + 1
@@ -165,9 +165,9 @@ def pilot_samples(
     count: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[SplitRun] | None:
-    """Return split runs that show how much they differ; None: it was stopped.
+    """Return split runs for an estimate of their variance; None when stopped.
 
-    Their numbers, from `first` on, are none that an estimate has.
+    Their numbers, from `first` on, are none of those of an estimate's samples.
     """
     samples: list[SplitRun] = []
     for number in range(2 * PILOT + first, 2 * PILOT + first + count):

@@ -27,16 +27,16 @@ class Asked(StrEnum):
     """The kind of figure in question."""
 
     LOSS_RATIO = "loss_ratio"
-    """Messages lost, of those that were lost, delivered or elided."""
+    """The fraction of lost messages among all lost, delivered and elided ones."""
     LOSS = "loss"
-    """Runs that lose a message, of all runs."""
+    """The fraction of runs that lose a message."""
     DEPTH = "depth"
-    """Runs in which the queue is filled to `level` work units, of all runs."""
+    """The fraction of runs in which the queue reaches `level` work units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One figure of one queue; `level` is 0 where no depth is asked for."""
+    """One figure of one queue; `level` is 0 where the question is not about a depth."""
 
     text: str
     asked: Asked
@@ -45,12 +45,12 @@ class Question:
 
     @property
     def by_depth(self) -> bool:
-        """Return whether what is asked for happens at a depth, not at a loss."""
+        """Return whether the question is about a depth, not about a loss."""
         return self.asked is Asked.DEPTH
 
     @property
     def is_probability(self) -> bool:
-        """Return whether the figure is of runs, not of messages."""
+        """Return whether the figure is a fraction of runs, not of messages."""
         return self.asked is not Asked.LOSS_RATIO
 
 
@@ -58,7 +58,7 @@ def parse_question(text: str) -> Question:
     """Read one `--rare`.
 
     Raises:
-        UsageError: it is not of one of the forms.
+        UsageError: the text has none of the allowed forms.
     """
     if found := _RATIO.fullmatch(text):
         return Question(text.strip(), Asked.LOSS_RATIO, found["queue"].strip())
@@ -84,14 +84,14 @@ def parse_question(text: str) -> Question:
 
 
 def no_such_queue(queue: str, names: Sequence[str]) -> InvalidInput:
-    """Return the error of a queue that nothing comes to."""
+    """Return the error for a queue that receives no messages."""
     return InvalidInput(
         f"--rare: no messages come to a queue {queue!r}", remedy=f"Name one of {', '.join(names) or 'the scenario'}."
     )
 
 
 def no_limit(queue: str) -> InvalidInput:
-    """Return the error of a queue that has no limit, so that it loses nothing by being full."""
+    """Return the error for a queue without a limit, which therefore never loses messages."""
     return InvalidInput(
         f"--rare: the queue {queue!r} has no limit, so that no message is lost because it is full",
         remedy=f"Give it one, or ask for a depth: 'P(high_water_mark({queue})>=400)'.",

@@ -1,16 +1,16 @@
-"""RESTART: a run that is split each time it comes nearer to what is rare, and whose parts there count less.
+"""RESTART: a run that is split whenever it comes closer to the rare event, with smaller weights of the parts.
 
-At each crossing of a threshold upwards a trajectory goes on as `factor` trajectories from the same state, each with
-random numbers of its own. All but one of them end where they fall below that threshold again. What happens above
-thresholds 1 … i counts 1 ÷ (factor 1 · … · factor i). The sum of what is counted along all trajectories has the
-expectation that the count of one plain run has, whatever the thresholds, the factors, the importance and the
-scenario's changes in time are (M. and J. Villén-Altamirano, "RESTART: a method for accelerating rare event
-simulations", 13th International Teletraffic Congress 1991; "Analysis of RESTART simulation: theoretical basis and
-sensitivity study", European Transactions on Telecommunications 13, 2002). So no stationary state and no cycles are
-assumed: a run begins as the scenario does, and ends at its horizon.
+At each upward crossing of a threshold a trajectory continues as `factor` trajectories from the same state, each with
+random numbers of its own. All but one of them end where they fall below that threshold again. Events above thresholds
+1 … i have the weight 1 ÷ (factor 1 · … · factor i). The weighted sum over all trajectories has the same expectation as
+the count of one plain run, whatever the thresholds, the factors, the importance and the scenario's changes in time are
+(M. and J. Villén-Altamirano, "RESTART: a method for accelerating rare event simulations", 13th International
+Teletraffic Congress 1991; "Analysis of RESTART simulation: theoretical basis and sensitivity study", European
+Transactions on Telecommunications 13, 2002). So no stationary state and no cycles are assumed: a run begins as the
+scenario does, and ends at its horizon.
 
-Trajectories are gone through in depth, the nearest to what is rare first, so that at most one state is kept for each
-threshold.
+Trajectories are simulated depth first, those closest to the rare event first, so that at most one state is kept for
+each threshold.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TURNS_A_LOOK: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Thresholds of the importance, ascending, and into how many trajectories one goes on at each.
+    """Thresholds of the importance, ascending, and the number of trajectories that continue at each.
 
-    A factor of 1 splits nothing: such a threshold is only counted at.
+    A factor of 1 splits nothing: crossings of such a threshold are only counted.
     """
 
     thresholds: tuple[int, ...] = ()
@@ -45,11 +45,11 @@ class SplitRun:
     """The result of one split run: an unbiased estimate of a plain run's counts, and its cost."""
 
     value: float
-    """Messages lost; or the probability that a run is one that was asked for."""
+    """The weighted number of lost messages; or the estimated probability that the event occurs in a run."""
     base: float
-    """Messages lost, delivered or elided; or 1, the run."""
+    """The weighted number of lost, delivered and elided messages; or 1, the run."""
     messages: int
-    """Arrivals simulated, in all trajectories."""
+    """Arrivals simulated in all trajectories."""
     trajectories: int
     crossings: list[int] = field(default_factory=list)
     """Number of upward crossings of each threshold, by all trajectories."""
@@ -65,7 +65,7 @@ class SplitRun:
 
 @dataclass(slots=True)
 class _WaitingTrajectories:
-    """Trajectories that are still to go on from a state; each ends below level `born`."""
+    """Trajectories that still have to continue from a state; each ends below level `born`."""
 
     saved: Any
     level: int
@@ -83,18 +83,19 @@ def split_run(
     messages_max: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> SplitRun | None:
-    """Go through one run of a scenario and everything that is split off it.
+    """Simulate one run of a scenario and all trajectories split off it.
 
     Args:
-        run: at its beginning.
-        question: what is counted.
-        levels: where it is split.
-        begin_ns: nothing is split or counted before.
-        messages_max: arrivals after which nothing more is simulated: the counts of crossings are all that is good then.
-        stop: asked often; true ends it.
+        run: a run in its initial state.
+        question: the question, which defines the counts.
+        levels: the thresholds and factors.
+        begin_ns: the instant before which nothing is split or counted.
+        messages_max: the number of arrivals after which the simulation ends; only the counts of crossings are valid
+            then.
+        stop: called often; True ends the run.
 
     Returns:
-        What was counted; None: it was stopped.
+        The counts; None when stopped.
     """
     thresholds, factors = levels.thresholds, levels.factors
     count = len(thresholds)
@@ -160,7 +161,7 @@ def split_run(
 
 
 def _births(born: int, level: int, reached: int, factors: tuple[int, ...]) -> list[int]:
-    """Return below which level each trajectory ends that one goes on as, the one that was first."""
+    """Return, for each trajectory that one continues as, the level below which it ends; the original one is first."""
     births = [born]
     for crossed in range(level, reached):
         births += [crossed + 1] * (len(births) * (factors[crossed] - 1))
@@ -168,7 +169,7 @@ def _births(born: int, level: int, reached: int, factors: tuple[int, ...]) -> li
 
 
 def _counts_of(question: Question) -> Callable[[QueueTally], tuple[int, int]]:
-    """Return what is counted: messages lost, and messages; or whether a run is one that was asked for, and 0."""
+    """Return the counting function: lost messages and all messages; or whether the event occurred in the run, and 0."""
     if question.asked is Asked.LOSS_RATIO:
         return lambda tally: (tally.lost, tally.ended)
     if question.asked is Asked.LOSS:

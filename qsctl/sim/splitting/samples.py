@@ -32,17 +32,17 @@ def draw_samples(
     progress: Callable[[int], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[SplitRun] | None:
-    """Return the samples `first` … `first` + count − 1, the same with any number of workers; None: it was stopped.
+    """Return the samples `first` … `first` + count − 1, the same with any number of workers; None when stopped.
 
     Args:
-        scenario: what is simulated.
-        question: what is asked.
-        levels: where runs are split.
+        scenario: the scenario to simulate.
+        question: the question about the rare event.
+        levels: the thresholds and factors of the splitting.
         count: the number of samples.
         first: the number of the first one.
-        workers: the number of processes; 1 stays in this one.
-        progress: called with how many are done.
-        stop: asked often; true ends it.
+        workers: the number of processes; 1 uses only this process.
+        progress: called with the number of finished samples.
+        stop: called often; True ends the sampling.
     """
     if workers > 1 and count > 1:
         return _in_workers(scenario, question, levels, range(first, first + count), min(workers, count), progress, stop)

@@ -17,19 +17,20 @@ class QueueTally(NamedTuple):
     ended: int
     """Messages lost, delivered or elided."""
     high_water_mark: int
-    """In work units."""
+    """The high-water mark in work units."""
 
 
 class Trajectory(Protocol):
     """One run of a scenario, from its beginning to its horizon.
 
-    The importance is a whole number that grows as the state nears the rare event: it is `most` where the queue loses
-    its next message, or is as deep as asked for. The estimate is unbiased for every importance; the number of runs it
+    The importance is an integer that increases as the state approaches the rare event: it is `most` where the queue
+    loses
+    its next message, or has the depth in question. The estimate is unbiased for every importance; the number of runs it
     needs depends on it.
     """
 
     most: int
-    """The largest importance that is of interest; 0: there is no limit that could be reached."""
+    """The importance of the rare event; 0 where the queue has no limit that could be reached."""
 
     @property
     def messages(self) -> int:
@@ -37,31 +38,32 @@ class Trajectory(Protocol):
         ...
 
     def importance(self) -> int:
-        """Return the importance of the state."""
+        """Return the importance of the present state."""
         ...
 
     def advance(self, low: int, high: int) -> bool:
-        """Go on while low ≤ importance < high; return False at the horizon."""
+        """Simulate while low ≤ importance < high; return False at the horizon."""
         ...
 
     def skip(self, until_ns: Nanoseconds) -> None:
-        """Go on to an instant, whatever the importance is."""
+        """Simulate to an instant, regardless of the importance."""
         ...
 
     def tally(self) -> QueueTally:
-        """Return what has been counted on the way to the present state."""
+        """Return the losses, messages and high-water mark counted on the path to the present state."""
         ...
 
     def save(self) -> Any:
-        """Return the state."""
+        """Return a copy of the present state."""
         ...
 
     def resume(self, saved: Any, branch: int | None) -> None:
-        """Go back to a state that `save` gave.
+        """Return to a saved state.
 
         Args:
-            saved: the state.
-            branch: what is random from there on is drawn by this number, which no other branch of the run has; None:
-                it is what it was.
+            saved: a result of `save`.
+            branch: the number of a branch, unique in the run, whose random streams are used from there on; None
+                continues
+                with the run's own.
         """
         ...
