@@ -112,7 +112,7 @@ def parse_resource(text: str) -> ResourceIdentifier:
             kind = ResourceKind(step)
         except ValueError:
             raise UsageError(
-                f"{text!r}: {step!r} is no resource kind", remedy="The kinds are " + ", ".join(ResourceKind) + "."
+                f"{text!r}: {step!r} is not a resource kind", remedy="The kinds are " + ", ".join(ResourceKind) + "."
             ) from None
         inside = names[-1][0] if names else None
         if inside not in _PARENTS[kind]:

@@ -157,7 +157,7 @@ def parse_address(text: str, option: str = "--broker") -> Address:
         origin = origin_of(text)
         parts = urllib.parse.urlsplit(text)
     except ValueError:
-        raise UsageError(f"{option} {text!r} is no address of HTTP or HTTPS", remedy=remedy) from None
+        raise UsageError(f"{option} {text!r} is not an address of HTTP or HTTPS", remedy=remedy) from None
     if parts.query or parts.fragment:
         raise UsageError(f"{option}: an address has no query and no fragment", remedy=remedy)
     path = parts.path.rstrip("/")

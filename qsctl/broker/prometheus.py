@@ -196,5 +196,5 @@ def _pairs(values: object, where: str, remedy: str) -> Iterator[tuple[float, flo
                 f"{where}: a value of the reply is no pair of a time and a text", remedy=remedy
             ) from None
         if not math.isfinite(pair[0]):
-            raise InvalidInput(f"{where}: a time of the reply is no number", remedy=remedy)
+            raise InvalidInput(f"{where}: a time of the reply is not a number", remedy=remedy)
         yield pair

@@ -175,7 +175,7 @@ class SempBroker:
         for _ in range(PAGES_MAX):
             page = _document(self._client.get(f"{target}?{query}" if query else target), where)
             if is_collection and not isinstance(page.setdefault("data", []), list):
-                raise InvalidInput(f"{where}: `data` of the reply is no list", remedy=_NOT_SEMP)
+                raise InvalidInput(f"{where}: `data` of the reply is not a list", remedy=_NOT_SEMP)
             yield page
             following = self._following(page, target, query, where)
             if not following:

@@ -114,7 +114,7 @@ def http_client(place: str, timeout: str, option: str, variables: str = BROKER) 
     certificates = os.environ.get(f"{variables}_CA_FILE") or (context.broker.get("broker_ca_file") if context else None)
     attempt_s = seconds(timeout, "--broker-timeout")
     if not attempt_s > 0:
-        raise UsageError(f"--broker-timeout {timeout} is no time to wait", remedy="Write it as in 10s.")
+        raise UsageError(f"--broker-timeout {timeout} is not a time to wait", remedy="Write it as in 10s.")
     if credentials.is_given and not address.origin.is_encrypted:
         note(f"Warning: {address.origin} is not encrypted: others on the way can read the credentials")
     bounds = Bounds(attempt_s=attempt_s, request_s=6 * attempt_s)

@@ -110,7 +110,7 @@ def check_location(service: str) -> None:
         parse_dds_location(rest)
     elif kind != _EMBEDDED or not colon:
         raise UsageError(
-            f"--service {service!r} is no service location",
+            f"--service {service!r} is not a service location",
             remedy="Write embedded: or embedded:FILE.xml (and the directory in --state-dir), or dds:DOMAIN.",
         )
 

@@ -28,11 +28,11 @@ def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
     domain, _, query = rest.partition("?")
     domain_id = decimal_from_text(domain, DOMAIN_ID_MAX)
     if domain_id is None:
-        raise UsageError(f"'dds:{rest}': {domain!r} is no domain id", remedy=f"A domain id is 0 to {DOMAIN_ID_MAX}.")
+        raise UsageError(f"'dds:{rest}': {domain!r} is not a domain id", remedy=f"A domain id is 0 to {DOMAIN_ID_MAX}.")
     given: Mapping[str, list[str]] = parse_qs(query, keep_blank_values=True)
     unknown = sorted(set(given) - _KEYS)
     if unknown:
-        raise UsageError(f"'dds:{rest}': {unknown[0]!r} is no parameter", remedy=_REMEDY)
+        raise UsageError(f"'dds:{rest}': {unknown[0]!r} is not a parameter", remedy=_REMEDY)
     for key in ("interface", "lease"):
         if len(given.get(key, [])) > 1:
             raise UsageError(f"'dds:{rest}': {key} is given twice", remedy=_REMEDY)

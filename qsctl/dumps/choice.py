@@ -91,7 +91,7 @@ def _state_range(part: str, whole: str) -> StateRange:
     first, dash, last = (each.strip() for each in part.partition("-"))
     if not _is_state(first) or (dash and not _is_state(last)) or (dash and int(last) < int(first)):
         raise UsageError(
-            f"{whole!r} is no list of states", remedy="As in 11, 1-6 or 7,10-11; qsctl engine states lists them."
+            f"{whole!r} is not a list of states", remedy="As in 11, 1-6 or 7,10-11; qsctl engine states lists them."
         )
     return StateRange(int(first), int(last if dash else first))
 
@@ -110,7 +110,7 @@ def parse_limit(text: str, option: str, order: DateOrder) -> Moment:
         return parse_moment(text, order)
     except ValueError as error:
         raise UsageError(
-            f"{option} {text!r} is no time: {error}", remedy="As in 16:52:14, 2026-11-22 or 2026-11-22T16:52:14."
+            f"{option} {text!r} is not a time: {error}", remedy="As in 16:52:14, 2026-11-22 or 2026-11-22T16:52:14."
         ) from None
 
 

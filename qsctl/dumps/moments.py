@@ -200,17 +200,17 @@ def _named_date(text: str) -> date:
     words = [word for word in _WORDS.findall(text) if word.lower() not in _PREPOSITIONS]
     numbers = _NUMBERS.findall(text)
     if not _NAMED.fullmatch(text) or not 1 <= len(words) <= 2:
-        raise ValueError("it is no date")
+        raise ValueError("it is not a date")
     month = _month(words[-1])
     if not month:
-        raise ValueError(f"{words[-1]!r} is no month in a language that is known here")
+        raise ValueError(f"{words[-1]!r} is not a month in a language that is known here")
     if len(numbers) == 1:
         raise ValueError("it has no year")
     if len(numbers) != 2:
-        raise ValueError("it is no date")
+        raise ValueError("it is not a date")
     day, year = (numbers[1], numbers[0]) if len(numbers[0]) == 4 else (numbers[0], numbers[1])
     if len(year) not in {2, 4} or len(day) > 2:
-        raise ValueError("it is no date")
+        raise ValueError("it is not a date")
     return date(_year(year), month, int(day))
 
 
@@ -243,7 +243,7 @@ def from_epoch(text: str) -> Moment:
     """
     whole, _, fraction = text.partition(".")
     if not whole.isascii() or not whole.isdigit() or len(whole) > 12 or not (fraction or "0").isdigit():
-        raise ValueError("it is no number of seconds since 1970")
+        raise ValueError("it is not a number of seconds since 1970")
     return Moment(_in_range(int(whole) * SECOND_NS + int(fraction[:9].ljust(9, "0"))), is_utc=True)
 
 

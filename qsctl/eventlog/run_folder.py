@@ -361,7 +361,7 @@ def read_run_info(folder: Location) -> RunInfo:
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        missing = "is no folder" if not folder.is_dir() else f"has no {RUN_FILE}: it is not a run folder"
+        missing = "is not a folder" if not folder.is_dir() else f"has no {RUN_FILE}: it is not a run folder"
         raise NotFound(f"{folder} {missing}", remedy="Name the folder that `qsctl simulate` printed.") from None
     except OSError as error:
         raise Damaged(f"{path} cannot be read: {error.strerror}") from None

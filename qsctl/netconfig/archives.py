@@ -180,7 +180,7 @@ def _number(entry: TclKeyedList, key: str, name: str, line: int, problems: list[
     except ValueError:
         value = math.nan
     if not 0 <= value < 1e14:
-        problems.append(Problem(Severity.ERROR, name, line, "", f"{key} is no number", shown(text), "a number"))
+        problems.append(Problem(Severity.ERROR, name, line, "", f"{key} is not a number", shown(text), "a number"))
         return None
     return value
 

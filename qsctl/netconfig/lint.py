@@ -185,7 +185,7 @@ def _routes(config: NetConfig, load: SiteLoad) -> Iterator[SiteFinding]:
             if route.is_wildcard and pattern_of(route.transaction_id) is None:
                 yield SiteFinding(
                     SiteRule.NO_EXPRESSION, route.line, thread.name,
-                    f"the wildcard {route.transaction_id} of {thread.name} is no regular expression",
+                    f"the wildcard {route.transaction_id} of {thread.name} is not a regular expression",
                     "Correct the expression, as in ADT.*; a whole transaction id must match it.",
                 )  # fmt: skip
             enabled = [each for each in route.details if each.is_enabled]

@@ -143,7 +143,7 @@ def _set(samples: _Samples, sample: ThreadSample, line: int, given: Mapping[str,
             if number.isascii() and number.isdigit() and len(number) < 19:
                 setattr(sample, _COUNTS[label], min(int(number), _LARGEST))
             else:
-                samples.add(line, f"{label} is no count", value, "a whole number", f"thread {sample.thread}")
+                samples.add(line, f"{label} is not a count", value, "a whole number", f"thread {sample.thread}")
         elif label in _AT | _SINCE:
             clock = given.get(_CLOCKS.get(label, ""), "")
             instant = _instant(f"{value} {clock}".strip(), samples.order)

@@ -312,7 +312,7 @@ def replay(
     >>> import qsctl
     >>> qsctl.replay("nowhere")
     Traceback (most recent call last):
-    qsctl.errors.NotFound: nowhere is no folder
+    qsctl.errors.NotFound: nowhere is not a folder
     """
     from qsctl.cli.simulation import replay as command
 

@@ -98,7 +98,7 @@ def compare_runs(
         Damaged: a file of a run cannot be read.
     """
     if group not in GROUPS:
-        raise UsageError(f"--group {group!r} is no group", remedy=f"Use one of {', '.join(GROUPS)}.")
+        raise UsageError(f"--group {group!r} is not a group", remedy=f"Use one of {', '.join(GROUPS)}.")
     if not by or set(by) - {"client", "queue"}:
         raise UsageError(f"--by {','.join(by)!r}: runs are compared by client and queue", remedy="Use client,queue.")
     _require_probability(false_alarm)

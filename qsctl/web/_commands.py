@@ -91,7 +91,7 @@ async def _fields_of(request: Request, context: WebContext) -> CommandFields:
     try:
         return msgspec.json.decode(await request.body(), type=CommandFields)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"the request is no command: {error}", remedy="Reload the page.") from None
+        raise UsageError(f"the request is not a command: {error}", remedy="Reload the page.") from None
 
 
 def words_of(fields: CommandFields, desk: ServiceDesk) -> list[str]:

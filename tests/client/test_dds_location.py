@@ -23,11 +23,11 @@ def test_interface_peers_and_lease_can_be_given() -> None:
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
-        ("", "'' is no domain id"),
-        ("x", "'x' is no domain id"),
-        ("231", "'231' is no domain id"),
-        ("-1", "'-1' is no domain id"),
-        ("7?speed=2", "'speed' is no parameter"),
+        ("", "'' is not a domain id"),
+        ("x", "'x' is not a domain id"),
+        ("231", "'231' is not a domain id"),
+        ("-1", "'-1' is not a domain id"),
+        ("7?speed=2", "'speed' is not a parameter"),
         ("7?lease=1s&lease=2s", "lease is given twice"),
         ("7?lease=soon", "'soon' is not a duration"),
     ],

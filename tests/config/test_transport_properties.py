@@ -55,8 +55,8 @@ def test_properties_of_other_things_are_left_alone() -> None:
             "dds.transport.tcp.parent.classid: NDDS_TRANSPORT_CLASSID_TLSV4_LAN is not plain TCP",
         ),
         (PLUGIN | {"dds.transport.tcp.tls.verify.ca_file": "ca.pem"}, "dds.transport.tcp.tls.verify.ca_file"),
-        (PLUGIN | {"dds.transport.tcp.server_bind_port": "many"}, "'many' is no port"),
-        (PLUGIN | {"dds.transport.tcp.server_bind_port": "²"}, "'²' is no port"),
+        (PLUGIN | {"dds.transport.tcp.server_bind_port": "many"}, "'many' is not a port"),
+        (PLUGIN | {"dds.transport.tcp.server_bind_port": "²"}, "'²' is not a port"),
         (PLUGIN | SERVICE | {"dds.transport.tcp.public_address": "192.0.2.1:7"}, "port 7 and 15000 is bound"),
         ({"dds.transport.load_plugins": "dds.transport.dtls"}, "Cyclone DDS has no transport dds.transport.dtls"),
         (

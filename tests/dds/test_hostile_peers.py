@@ -111,7 +111,7 @@ def test_an_action_without_a_meaning_is_answered_with_an_error(
     peer.send(request)
     (reply,) = peer.replies(1)
     assert (reply.request, reply.retcode.name) == (REQUEST, "ERROR")
-    assert reply.text.startswith("action 0 is no command of a queuing service")
+    assert reply.text.startswith("action 0 is not a command of a queuing service")
     assert still_serves(service, domain)
 
 

@@ -104,10 +104,10 @@ def test_statistics_without_a_time_are_a_note_and_an_interval_helps() -> None:
     [
         ("", 0, "no statistics of threads"),
         ("a b c\n", 0, "no statistics of threads"),
-        (LISTS + "{b {{MSGSIN x}}}\n", 2, "msgsin is no count"),
+        (LISTS + "{b {{MSGSIN x}}}\n", 2, "msgsin is not a count"),
         (LISTS + "{b {{MSGSIN 1}\n", 2, "not closed"),
         (CSV + "h,s,b,1\n", 3, "the row is cut"),
-        (LABELS + "  Msgs In : many\n", 6, "msgsin is no count"),
+        (LABELS + "  Msgs In : many\n", 6, "msgsin is not a count"),
         ("{MSGSIN 1} {MSGSOUT 2}", 1, "have no name"),
     ],
 )

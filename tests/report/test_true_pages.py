@@ -202,7 +202,7 @@ def test_the_best_point_is_asked_of_a_queue_that_there_is(swept: Path) -> None:
 def test_only_a_sweep_has_a_best_point(tmp_path: Path) -> None:
     found = CliRunner().invoke(command_line(), ["report", str(tmp_path), "--best", "lost(D-1)"])
     assert found.exit_code == 2, found.output
-    assert "is no folder of a sweep" in " ".join(found.output.split())
+    assert "is not a folder of a sweep" in " ".join(found.output.split())
 
 
 def of(points: list[tuple[str, float]]) -> list[dict[str, Any]]:

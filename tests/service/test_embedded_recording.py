@@ -144,7 +144,7 @@ def test_shutdown_ends_it(tmp_path: Path) -> None:
     ("command", "text"),
     [
         (StartRecording("/proc/nowhere"), "no folder can be made there"),
-        (StartRecording("rec", "everything"), "is no level"),
+        (StartRecording("rec", "everything"), "is not a level"),
         (StartRecording("rec", sample_share=2.0), "is not a fraction"),
         (StartRecording("rec", max_bytes=5), "is too small"),
         (StartRecording(""), "has no folder"),

@@ -223,7 +223,7 @@ def test_what_is_no_recording_is_refused(recording: Path, tmp_path: Path) -> Non
     run(dataclasses.replace(mixed(1, 0.1), log_level=LogLevel.MESSAGES), plain)
     with pytest.raises(InvalidInput, match="holds no arrivals"):
         recorded_scenario(plain)
-    with pytest.raises(NotFound, match="is no folder"):
+    with pytest.raises(NotFound, match="is not a folder"):
         recorded_scenario(tmp_path / "nothing")
     with pytest.raises(UsageError, match="has no queue"):
         recorded_scenario(recording, None, {"queue[Nothing]/consumers": "1"})

@@ -220,7 +220,7 @@ def test_counters_without_a_folder_are_those_of_the_run(tmp_path: Path) -> None:
 def test_what_is_no_run_folder_or_is_damaged_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"has no run\.json"):
         open_run(tmp_path)
-    with pytest.raises(NotFound, match="is no folder"):
+    with pytest.raises(NotFound, match="is not a folder"):
         open_run(tmp_path / "nowhere")
     run(small_scenario(), tmp_path / "a", model=FakeModel(), level=LogLevel.COUNTERS)
     with pytest.raises(NotFound, match="log level is counters"):

@@ -206,5 +206,5 @@ def test_runs_that_are_all_damaged_are_an_error_also_where_damaged_ones_are_left
         with pytest.raises(Damaged, match=r"\(2 more of the 3 runs cannot be read\)") as caught:
             read_these(folders, skip_damaged=skip_damaged)
         assert ("--skip-damaged" in caught.value.remedy) is not skip_damaged
-    with pytest.raises(NotFound, match="is no folder"):
+    with pytest.raises(NotFound, match="is not a folder"):
         read_these([*folders, tmp_path / "none"], skip_damaged=True)

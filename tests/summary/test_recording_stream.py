@@ -238,7 +238,7 @@ def test_columns_are_those_that_are_asked_for(recording: GrowingRecording) -> No
         ({"maxPartsPerTrigger": "0"}, "option maxPartsPerTrigger is '0'"),
         ({"maxPartsPerTrigger": "some"}, "option maxPartsPerTrigger is 'some'"),
         ({"seed": "1"}, "there is no option 'seed' of a stream"),
-        ({"path": "no-such"}, "no-such is no folder"),
+        ({"path": "no-such"}, "no-such is not a folder"),
     ],
 )
 def test_a_wrong_option_is_one_error(options: dict[str, str], message: str, recording: GrowingRecording) -> None:
@@ -250,7 +250,7 @@ def test_a_wrong_option_is_one_error(options: dict[str, str], message: str, reco
 def test_folder_that_is_gone_is_named_and_not_taken_for_a_scenario(recording: GrowingRecording) -> None:
     shutil.rmtree(recording.folder)
     source = QsctlDataSource(CaseInsensitiveDict({"path": str(recording.folder)}))
-    with pytest.raises(NotFound, match=f"{recording.folder} is no folder"):
+    with pytest.raises(NotFound, match=f"{recording.folder} is not a folder"):
         source.streamReader(source.schema())
 
 

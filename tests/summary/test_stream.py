@@ -563,7 +563,7 @@ def test_a_recording_travels_with_its_scenario(tmp_path: Path, there: Path) -> N
     arrivals.write_bytes(b"PAR1")
     carried.folder_of.cache_clear()
     assert run_task(scenario, task, came.placed) == expected, "a changed file is written anew"
-    with pytest.raises(NotFound, match=r"here is no folder"):
+    with pytest.raises(NotFound, match=r"here is not a folder"):
         CarriedScenario.elsewhere(scenario)
 
 

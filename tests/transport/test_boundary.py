@@ -32,7 +32,7 @@ class Clock:
 def reading(item: int) -> int:
     """Double a number; 2 is malformed, and 3 raises what no reader declares."""
     if item == 2:
-        raise Malformed("two is no number")
+        raise Malformed("two is not a number")
     if item == 3:
         raise AttributeError("'int' object has no attribute 'name'")
     return 2 * item
@@ -48,11 +48,11 @@ def test_messages_around_a_broken_one_have_their_effect() -> None:
     assert read == [2, 8]
     assert (boundary.refused_count, boundary.unexpected_count) == (2, 1)
     malformed, unexpected = reports
-    assert malformed == PeerFault("T", "peer 1", "two is no number")
+    assert malformed == PeerFault("T", "peer 1", "two is not a number")
     assert (unexpected.source, unexpected.peer, unexpected.kind) == ("T", "peer 2", FaultKind.UNEXPECTED)
     assert unexpected.reason.startswith("AttributeError: 'int' object has no attribute 'name' (")
     assert "test_boundary:" in unexpected.reason, "where it was raised"
-    assert answered == [(2, "two is no number"), (3, unexpected.reason)]
+    assert answered == [(2, "two is not a number"), (3, unexpected.reason)]
 
 
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, AssertionError, UnicodeDecodeError])

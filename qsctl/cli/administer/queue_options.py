@@ -197,7 +197,7 @@ def check_name(name: str, kind: str) -> str:
     if not name:
         raise UsageError(f"the {kind} has no name", remedy="Give NAME, or a name attribute in the XML.")
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name for a {kind}", remedy="A name has letters, digits, '_' and '.' only.")
+        raise UsageError(f"{name!r} is not a name for a {kind}", remedy="A name has letters, digits, '_' and '.' only.")
     if len(name) > MAX_NAME_LENGTH:
         raise UsageError(
             f"the name of the {kind} has {len(name)} characters", remedy=f"It may have {MAX_NAME_LENGTH}; shorten it."
@@ -213,7 +213,7 @@ def check_topic(topic: str) -> str:
     """
     if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_LENGTH:
         raise UsageError(
-            f"--topic {topic[:60]!r} is no topic",
+            f"--topic {topic[:60]!r} is not a topic",
             remedy=f"A topic has letters, digits and _ . : / - and at most {MAX_TOPIC_LENGTH} of them.",
         )
     return topic

@@ -129,7 +129,7 @@ def add(
 ) -> Done:
     """Name a service or a broker, or give a name another one. Paths become absolute."""
     if not name or name.startswith("-") or any(not each.isprintable() or each.isspace() for each in name):
-        raise UsageError(f"{name!r} is no name for a context", remedy="Choose one without spaces.")
+        raise UsageError(f"{name!r} is not a name for a context", remedy="Choose one without spaces.")
     if service is None and broker is None:
         raise UsageError("there is nothing to name", remedy="Give --service, --broker, or both.")
     if broker is None and (broker_username or broker_secret or broker_ca_file):

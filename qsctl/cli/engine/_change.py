@@ -128,7 +128,7 @@ def resend(
     try:
         place = ResendPlace(into.lower())
     except ValueError:
-        raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
+        raise UsageError(f"--into {into!r} is not a queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
     content = whole_database(database)
     listed_edits = {} if metadata is None else {each.mid: each for each in read_metadata(metadata)}
     if metadata is None:
@@ -180,7 +180,7 @@ def _metadata(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in _EDITABLE or (name == "source" and not value):
-            raise UsageError(f"--set {text!r} is no edit", remedy=f"Write FIELD=VALUE of: {', '.join(_EDITABLE)}.")
+            raise UsageError(f"--set {text!r} is not an edit", remedy=f"Write FIELD=VALUE of: {', '.join(_EDITABLE)}.")
         found[name] = value
     return found
 
@@ -287,7 +287,7 @@ def move(
     try:
         place = None if into is None else MovePlace(into.lower())
     except ValueError:
-        raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(MovePlace)}.") from None
+        raise UsageError(f"--into {into!r} is not a queue", remedy=f"Write one of: {', '.join(MovePlace)}.") from None
     _check_move(place, error, is_other=to is not None or priority is not None or front)
     order = MoveOrder(place, to, priority, front, error or 0)
     chosen = _choice(messages, every=every)

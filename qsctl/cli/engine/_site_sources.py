@@ -113,7 +113,7 @@ class SiteSources(OptionGroup):
             return None
         found = seconds(self.interval, "--interval")
         if not found > 0:
-            raise UsageError(f"--interval {self.interval} is no time between two", remedy="Write it as in 15min.")
+            raise UsageError(f"--interval {self.interval} is not a time between two", remedy="Write it as in 15min.")
         return found
 
     def _add_listings(self, found: SiteLoad, interval_s: float | None) -> None:

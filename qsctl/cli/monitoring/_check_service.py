@@ -96,7 +96,8 @@ def of_dead_letters(queue: str, measure: str, service: TargetOptions) -> list[Ch
             found = [each for each in found if each.resource == str(wanted)]
             if not found:
                 raise NotFound(
-                    f"{short_name(wanted)} is no dead-letter queue", remedy="Use `qsctl check queue` for other queues."
+                    f"{short_name(wanted)} is not a dead-letter queue",
+                    remedy="Use `qsctl check queue` for other queues.",
                 )
         if not found:
             raise NotFound(

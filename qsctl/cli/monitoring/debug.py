@@ -239,7 +239,7 @@ def _check_address(url: str) -> None:
     except ValueError:
         is_address = False
     if not is_address or not url.isascii() or not url.isprintable() or " " in url:
-        raise UsageError(f"--metrics-url {url} is no address", remedy="Write http://HOST:PORT/metrics.")
+        raise UsageError(f"--metrics-url {url} is not an address", remedy="Write http://HOST:PORT/metrics.")
 
 
 def _metrics(url: str) -> bytes:

@@ -248,7 +248,7 @@ def _condition(text: str) -> StatusCondition:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(
-            f"--until {text!r} is no condition",
+            f"--until {text!r} is not a condition",
             remedy="Write it as current_message_count=0, with =, !=, <, <=, > or >=.",
         )
     return StatusCondition(text.strip(), found[1], found[2], float(found[3]))

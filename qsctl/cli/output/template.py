@@ -32,7 +32,7 @@ def line_maker(template: str) -> Callable[[Row], str]:
     try:
         made = _environment().from_string(text)
     except TemplateError as error:
-        raise UsageError(f"-o {template!r} is no template: {error}", remedy=_REMEDY) from None
+        raise UsageError(f"-o {template!r} is not a template: {error}", remedy=_REMEDY) from None
 
     def line(row: Row) -> str:
         # Errors of a template appear only when it is filled in; a filter may raise any of Python's exceptions.

@@ -156,7 +156,7 @@ def setting_named(name: str) -> ProfileSetting:
     if setting is None:
         hint = suggestion(name, [*BY_FIELD, *BY_SEMP_V2])
         raise UsageError(
-            f"{name!r} is no setting of a client profile",
+            f"{name!r} is not a setting of a client profile",
             remedy=hint or "`qsctl client-profile show FILE -o csv` names all of them.",
         )
     return setting

@@ -127,7 +127,7 @@ def requeue(
         data = administration.hosted()
         dead_letters = administration.queue_named(queue)
         if dead_letters.kind is not ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
-            raise UsageError(f"{queue} is no dead-letter queue", remedy="Use `qsctl move` for other queues.")
+            raise UsageError(f"{queue} is not a dead-letter queue", remedy="Use `qsctl move` for other queues.")
         origins = _origins(data, dead_letters)
         only = administration.queue_named(came_from) if came_from else None
 
@@ -242,7 +242,7 @@ def _require_one_type(source: QueueData, target: QueueData) -> None:
     """
     if target.is_dead_letter and not source.is_dead_letter:
         raise UsageError(
-            f"{target.queue_name} takes only dead letters", remedy="Name a queue that is no dead-letter queue."
+            f"{target.queue_name} takes only dead letters", remedy="Name a queue that is not a dead-letter queue."
         )
     if source.type_name and target.type_name and source.type_name != target.type_name:
         raise UsageError(

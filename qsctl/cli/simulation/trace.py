@@ -189,5 +189,5 @@ def _instant(text: str) -> float:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise UsageError(f"--until {text!r} is no instant", remedy="Write it as in 2026-11-26T15:00:00Z.")
+        raise UsageError(f"--until {text!r} is not an instant", remedy="Write it as in 2026-11-26T15:00:00Z.")
     return found.timestamp()

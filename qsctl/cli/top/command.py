@@ -89,7 +89,7 @@ def top(
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} are both given", remedy="Name one source.")
     if not (math.isfinite(speed) and speed > 0):
-        raise UsageError(f"--speed {speed:g} is no speed", remedy="Give a number above 0, such as 10.")
+        raise UsageError(f"--speed {speed:g} is not a speed", remedy="Give a number above 0, such as 10.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "top needs a terminal for its screen and its keys",

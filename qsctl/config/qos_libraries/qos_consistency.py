@@ -51,7 +51,7 @@ def _wrong_durations(root: _Element) -> Iterator[Inconsistency]:
         except ValueForm as form:
             step = "/".join(_steps(root, element))
             found = " ".join(f"<{tag}> {value}" for tag, value in parts.items())
-            yield Inconsistency(step, f"<{element.tag}> is no length of time", found, form.allowed)
+            yield Inconsistency(step, f"<{element.tag}> is not a length of time", found, form.allowed)
 
 
 _LIMITS: Final = ("max_samples", "max_instances", "max_samples_per_instance")

@@ -238,7 +238,7 @@ def _tcp(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> TcpT
                 if (number := decimal_from_text(value, _PORT_MAX)) is not None:
                     port = number
                 else:
-                    reading.refuse(name, f"{value!r} is no port; ports are 0 to {_PORT_MAX}")
+                    reading.refuse(name, f"{value!r} is not a port; ports are 0 to {_PORT_MAX}")
             case "public_address":
                 address = value
             case "bind_interface_address":

@@ -220,7 +220,7 @@ class Values:
                 number = getattr(value, "value", value)  # the library gives a number that it has no literal for
                 literal = next((each for each, known in values if encoded_enumerator(known) == number), None)
                 if literal is None:
-                    raise ValueError(f"{number} is no value of {name}")
+                    raise ValueError(f"{number} is not a value of {name}")
                 return literal
             case Bitmask(flags=flags):
                 if isinstance(value, int):  # what the library puts where a sample ends early

@@ -30,7 +30,7 @@ def checked_identifier(name: str) -> str:
     """
     if len(name) > NAME_CHARACTERS_MAX or not _IDENTIFIER.fullmatch(name):
         raise Refused(
-            f"{name[:60]!r} is no name of a type or member",
+            f"{name[:60]!r} is not a name of a type or member",
             remedy=f"Use a letter or _, then letters, digits and _: at most {NAME_CHARACTERS_MAX} characters.",
         )
     return name

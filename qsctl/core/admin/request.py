@@ -64,7 +64,7 @@ def command_of(
         wanted = CommandAction(action.strip().upper())
     except ValueError:
         known = ", ".join(CommandAction)
-        raise UsageError(f"{action!r} is no action", remedy=f"The actions are {known}.") from None
+        raise UsageError(f"{action!r} is not an action", remedy=f"The actions are {known}.") from None
     if wanted is CommandAction.SHUTDOWN:
         _no_body(wanted, body)
         if resource not in ("", "/"):

@@ -225,7 +225,7 @@ class Producer:
             )
         if not 1 <= identity.sequence_number < SEQUENCE_NUMBER_END:
             raise UsageError(
-                f"{identity.sequence_number} is no sequence number", remedy="Give 1 or more, of at most 63 bits."
+                f"{identity.sequence_number} is not a sequence number", remedy="Give 1 or more, of at most 63 bits."
             )
         if identity.sequence_number in self._open:
             raise UsageError(

@@ -169,7 +169,7 @@ class ClusterConfiguration:
         try:
             command = _decode(payload)
         except UNREADABLE as error:
-            return Reply(ReturnCode.ERROR, f"what was to be carried out is no command: {error}")
+            return Reply(ReturnCode.ERROR, f"what was to be carried out is not a command: {error}")
         try:
             with contextlib.suppress(NotFound):  # `handle` reports it, with the existing names
                 check_change(self._host, self._member_count, command)

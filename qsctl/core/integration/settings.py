@@ -98,6 +98,6 @@ class EngineSettings:
                         if destination not in senders:
                             raise InvalidInput(
                                 f"thread {thread.name}, transaction id {route.transaction_id}: the destination "
-                                f"{destination!r} is no thread with an outbound side",
+                                f"{destination!r} is not a thread with an outbound side",
                                 remedy=f"Allowed: {', '.join(sorted(senders)) or 'none'}.",
                             )

@@ -393,7 +393,7 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
     target = siblings.get(settings.dead_letter_queue)
     if target is None or not target.settings.is_dead_letter:
         raise Refused(
-            f"{settings.dead_letter_queue!r} is no dead-letter queue of {where}",
+            f"{settings.dead_letter_queue!r} is not a dead-letter queue of {where}",
             remedy="Name the subscriber's dead_letter_shared_reader_queue.",
         )
     if target.is_shut:

@@ -132,9 +132,11 @@ class SelectorBuilder:
         """Return the 64-bit number of `(high, low)`."""
         high, low = (_integer(token) for token in children)
         if not -(2**31) <= high < 2**31:
-            raise Misfit(_offset(children[0]), f"{high} is no high half", "It lies between -2147483648 and 2147483647.")
+            raise Misfit(
+                _offset(children[0]), f"{high} is not a high half", "It lies between -2147483648 and 2147483647."
+            )
         if not 0 <= low < 2**32:
-            raise Misfit(_offset(children[1]), f"{low} is no low half", "It lies between 0 and 4294967295.")
+            raise Misfit(_offset(children[1]), f"{low} is not a low half", "It lies between 0 and 4294967295.")
         return _leaf(SequenceNumber(sequence_number_from_pair(high, low)), children[0])
 
     def integer(self, children: list[Token]) -> Built:

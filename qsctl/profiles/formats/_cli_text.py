@@ -157,10 +157,10 @@ class _Script:
             form = '<queue name="egress" max-depth=… min-msg-burst=…/>'
             hint = f"A TIBCO appliance has that queue: give it in a scenario, as {form}."
         if hint or mode is not ROOT:
-            self._drafts.error(f"{shown(word)} is no command here", line=line, place=self._place(mode.path),
+            self._drafts.error(f"{shown(word)} is not a command here", line=line, place=self._place(mode.path),
                                found=word, allowed=", ".join(sorted(mode.below)), hint=hint)  # fmt: skip
         else:
-            self._drafts.warn(f"{shown(word)} is no command of a client profile that is known", line=line,
+            self._drafts.warn(f"{shown(word)} is not a command of a client profile that is known", line=line,
                               place=self._place(mode.path), found=word, hint="It is left out.")  # fmt: skip
 
     def _set(self, setting: ProfileSetting, name: str, words: list[str], line: int, *, is_no: bool) -> None:

@@ -107,11 +107,13 @@ class Drafts:
         vpn = DEFAULT_MESSAGE_VPN if message_vpn is None else message_vpn
         place = f"client-profile[{name}]" if isinstance(name, str) else "client-profile"
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.error("this is no name of a client profile", line=line, place=place, found=name, allowed=NAME_ALLOWED)
+            self.error(
+                "this is not a name of a client profile", line=line, place=place, found=name, allowed=NAME_ALLOWED
+            )
             return None
         if not isinstance(vpn, str) or not _VPN.fullmatch(vpn) or not vpn.isprintable():
             allowed = "1 to 32 characters without blanks, quotes, *, ? and backslashes"
-            self.error("this is no name of a message VPN", line=line, place=place, found=vpn, allowed=allowed)
+            self.error("this is not a name of a message VPN", line=line, place=place, found=vpn, allowed=allowed)
             return None
         key = (vpn, name)
         if key in self._drafts:
@@ -223,7 +225,7 @@ class Drafts:
         hint = self.hint(name, known, line=line) if self._is_written_by_hand else ""
         note = self.error if hint else self.warn
         place = f"{draft.place}/{name}"
-        note(f"{shown(name)} is no setting of a client profile that is known", line=line, place=place, found=found,
+        note(f"{shown(name)} is not a setting of a client profile that is known", line=line, place=place, found=found,
              hint=hint or "It is left out.")  # fmt: skip
 
     def hint(self, name: str, known: Iterable[str], *, line: int, place: str = "") -> str:

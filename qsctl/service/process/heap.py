@@ -30,7 +30,7 @@ def heap_snapshots(configuration_name: str, period_s: int, directory: Path) -> I
         yield
         return
     if not directory.is_dir():
-        raise InvalidInput(f"-heapSnapshotDir {directory} is no directory", remedy="Make it first.")
+        raise InvalidInput(f"-heapSnapshotDir {directory} is not a directory", remedy="Make it first.")
     ended = threading.Event()
     tracemalloc.start()
     writer = threading.Thread(

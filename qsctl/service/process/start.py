@@ -96,7 +96,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
     administration = options.administration_domain_id
     if administration is not None and not 0 <= administration <= DOMAIN_ID_MAX:
         raise UsageError(
-            f"-remoteAdministrationDomainId {administration} is no domain",
+            f"-remoteAdministrationDomainId {administration} is not a domain",
             remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}.",
         )
     level = Verbosity(options.verbosity)

@@ -48,7 +48,9 @@ def check(command: StartRecording) -> None:
     if not command.folder:
         raise UsageError("the recording has no folder", remedy="Name one that is new or empty.")
     if command.level not in LEVELS:
-        raise UsageError(f"{command.level!r} is no level of a recording", remedy=f"The levels are {', '.join(LEVELS)}.")
+        raise UsageError(
+            f"{command.level!r} is not a level of a recording", remedy=f"The levels are {', '.join(LEVELS)}."
+        )
     if not 0 < command.sample_share <= 1:
         raise UsageError(
             f"{command.sample_share:g} is not a fraction of the samples", remedy="It is above 0 and at most 1 (100 %)."

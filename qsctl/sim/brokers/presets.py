@@ -1,6 +1,6 @@
 """The presets: what queues of RabbitMQ, SQS, JetStream, IBM MQ, Kafka groups and Celery do by default.
 
-Each default is that of the vendor's public document at its address; each way of a broker that is no setting has its
+Each default is that of the vendor's public document at its address; each way of a broker that is not a setting has its
 address, too. What differs from the broker is stated with the preset, and shown on its page (`qsctl help broker-sqs`).
 """
 

@@ -225,7 +225,7 @@ def _judged(path: Path) -> RecoveryContent | None:
         with path.open("rb") as file:
             header = file.read(72)
         if header and header[68:72] != KIND.to_bytes(4):
-            raise Damaged(f"{path} is no recovery database", remedy=f"{_RUN}; a listing is read by --file of dump.")
+            raise Damaged(f"{path} is not a recovery database", remedy=f"{_RUN}; a listing is read by --file of dump.")
     elif content.made is not None and content.made.format > FORMAT:
         raise Refused(
             f"{path} has format {content.made.format}; this version reads format {FORMAT}",
@@ -235,7 +235,7 @@ def _judged(path: Path) -> RecoveryContent | None:
 
 
 def _unreadable(path: Path, remedy: str) -> Damaged:
-    what = "is damaged: nothing of it can be read" if path.stat().st_size else "is empty: it is no recovery database"
+    what = "is damaged: nothing of it can be read" if path.stat().st_size else "is empty: it is not a recovery database"
     return Damaged(f"{path} {what}", remedy=remedy)
 
 

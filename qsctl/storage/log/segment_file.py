@@ -209,7 +209,7 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
         return [DamageReport(path, 0, size, DamageKind.TORN_TAIL, "the file was begun and never finished")]
     reports = []
     if content.header is None:
-        kind, what = DamageKind.UNREADABLE, "the file's header is damaged, or it is no segment file of this version"
+        kind, what = DamageKind.UNREADABLE, "the file's header is damaged, or it is not a segment file of this version"
         stream = stream_of(path)
         if is_foreign(content.buffer, stream):
             kind = DamageKind.FOREIGN

@@ -129,7 +129,7 @@ def read_sweep(folder: Location) -> Mapping[str, Any]:
     """
     file = folder / SWEEP_FILE
     if not file.is_file():
-        raise NotFound(f"{folder} is no sweep's folder: it has no {SWEEP_FILE}")
+        raise NotFound(f"{folder} is not a sweep's folder: it has no {SWEEP_FILE}")
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -151,7 +151,9 @@ def read_sweep(folder: Location) -> Mapping[str, Any]:
     try:
         msgspec.convert(document, _Document)
     except msgspec.ValidationError as error:
-        raise Damaged(f"{file} is no sweep's document: {error}", remedy="Run the sweep into another folder.") from None
+        raise Damaged(
+            f"{file} is not a sweep's document: {error}", remedy="Run the sweep into another folder."
+        ) from None
     return document
 
 

@@ -126,7 +126,7 @@ def test_a_queue_from_xml_equals_the_one_from_options(qsctl: Shell, tmp_path: Pa
     ("arguments", "status", "message"),
     [
         (("create-queue",), 2, "the queue has no name"),
-        (("create-queue", "a/b"), 2, "'a/b' is no name for a queue"),
+        (("create-queue", "a/b"), 2, "'a/b' is not a name for a queue"),
         (("create-queue", "Bills", "--xml", SNIPPET), 2, "'Bills' on the command line and 'Orders' in --xml"),
         (("create-queue", "--xml", SNIPPET, "--max-count", "5"), 2, "--max-count cannot go with XML"),
         (("create-queue", "--xml", SNIPPET, "--file", "x.xml"), 2, "--file and --xml are both given"),

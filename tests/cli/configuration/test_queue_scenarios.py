@@ -55,7 +55,7 @@ def test_listed_assumed_and_given_values_are_shown_with_their_paths(shell: Shell
     assert by_path["consumer/prefetch"] == ("unlimited", "default")
     assert by_path["retry/to"] == ("head", "way")
     (note,) = document["notes"]
-    assert "a stream is no queue" in note
+    assert "a stream is not a queue" in note
     assert read_scenario(Path("o.xml")).queue is not None
 
 

@@ -70,9 +70,9 @@ def test_an_error_names_the_context_that_chose_the_service(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("add", "x", "--service", "nowhere"), "is no service location"),
+        (("add", "x", "--service", "nowhere"), "is not a service location"),
         (("add", "x", "--service", "dds:many"), "many"),
-        (("add", "x y", "--service", "dds:1"), "'x y' is no name for a context"),
+        (("add", "x y", "--service", "dds:1"), "'x y' is not a name for a context"),
         (("add", "x", "--service", "dds:1", "--timeout", "soon"), "--timeout"),
         (("use", "x"), "there is no context 'x'"),
         (("remove", "x"), "there is no context 'x'"),

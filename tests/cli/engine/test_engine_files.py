@@ -177,7 +177,7 @@ def test_what_is_something_else_is_refused_and_left_as_it_is(scenario: Path, clo
     queue.append([enqueued(position) for position in range(1, 20)])
     queue.close()
     for name in ("notes.txt", "browser.db", "queue.db"):
-        check_refused(scenario, Path(name), "is no recovery database")
+        check_refused(scenario, Path(name), "is not a recovery database")
         assert run("run", scenario, "--database", name, "--discard-damaged").exit_code == ExitStatus.DAMAGED
 
 
@@ -285,7 +285,7 @@ def test_a_cut_file_is_never_taken_for_an_empty_or_a_shorter_one(scenario: Path,
 
 def test_an_emptied_database_is_begun_anew_only_where_the_user_states_it(scenario: Path) -> None:
     Path("r.db").touch()
-    check_refused(scenario, Path("r.db"), "is empty: it is no recovery database")
+    check_refused(scenario, Path("r.db"), "is empty: it is not a recovery database")
     done = run("run", scenario, "--database", "r.db", "--until", "1s", "--discard-damaged", "-o", "json")
     assert (done.exit_code, json.loads(done.stdout)["offered"]) == (ExitStatus.DAMAGED, 2)
 

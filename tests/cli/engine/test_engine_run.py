@@ -178,7 +178,7 @@ def test_crash_points_exit_1_where_a_promise_is_broken(small: Path, monkeypatch:
         (("run", "small.xml", "--from", "30s"), ExitStatus.USAGE, "the run would begin at 30s, and ends at 20s"),
         (("run", "small.xml", "--database", "."), ExitStatus.NO, "is not a plain file"),
         (("run", "small.xml", "--database", "no/r.db"), ExitStatus.NOT_FOUND, "no such directory"),
-        (("run", "small.xml", "--database", "small.xml"), ExitStatus.DAMAGED, "is no recovery database"),
+        (("run", "small.xml", "--database", "small.xml"), ExitStatus.DAMAGED, "is not a recovery database"),
     ],
 )
 def test_wrong_input_is_one_error_with_its_status(

@@ -124,8 +124,8 @@ def test_how_long_a_client_was_blocked() -> None:
         (("client", "x", "--colour", "red"), "No such option"),
         (("queue", "Orders", "-w", "many"), "is not a range"),
         (("queue", "Orders", "-w", "1"), "there is no queue 'Orders'"),
-        (("queue", "Orders", "-w", "1", "--service", "nonsense"), "is no service location"),
-        (("queue", "D-1", "-w", "1", "--run", "absent"), "absent is no folder"),
+        (("queue", "Orders", "-w", "1", "--service", "nonsense"), "is not a service location"),
+        (("queue", "D-1", "-w", "1", "--run", "absent"), "absent is not a folder"),
     ],
 )
 def test_whatever_goes_wrong_is_unknown_in_one_line(

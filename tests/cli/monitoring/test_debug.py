@@ -71,7 +71,7 @@ def test_an_existing_file_is_not_overwritten(qsctl: Shell, tmp_path: Path) -> No
 def test_what_is_no_address_is_refused_before_anything_is_written(qsctl: Shell, tmp_path: Path, url: str) -> None:
     done = qsctl("debug", "bundle", str(tmp_path / "b.zip"), "--metrics-url", url)
     assert done.status == ExitStatus.USAGE, done.err
-    assert "is no address" in done.err
+    assert "is not an address" in done.err
     assert not (tmp_path / "b.zip").exists()
 
 

@@ -45,7 +45,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["-m", "last_receive_s", "--thread", "rad"], 3, "UNKNOWN: no message that came in by thread rad is known"),
         (["-m", "listing_age_s"], 3, "UNKNOWN: a database is not taken by a timer"),
         (["-m", "depth"], 3, "UNKNOWN: there is no measure 'depth'"),
-        (["-s", "x"], 3, "UNKNOWN: 'x' is no list of states"),
+        (["-s", "x"], 3, "UNKNOWN: 'x' is not a list of states"),
     ],
 )  # fmt: skip
 def test_a_database_is_checked(database: Path, options: list[str], status: int, text: str) -> None:

@@ -91,7 +91,7 @@ def test_moved_sample_keeps_its_source_guid(qsctl: Shell) -> None:
         (("move", "Orders", "Orders"), ExitStatus.USAGE, "are one queue"),
         (("move", "Orders", "Dead"), ExitStatus.USAGE, "takes only dead letters"),
         (("move", "Orders", "None"), ExitStatus.NOT_FOUND, "there is no queue 'None'"),
-        (("requeue", "Orders"), ExitStatus.USAGE, "is no dead-letter queue"),
+        (("requeue", "Orders"), ExitStatus.USAGE, "is not a dead-letter queue"),
         (("move", "Orders", "Typed"), ExitStatus.USAGE, "of DDS::String"),
         (("peek", "Typed"), ExitStatus.NO, ""),
         (("export", "Orders", "-"), ExitStatus.USAGE, "export writes files"),

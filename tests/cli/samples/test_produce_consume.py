@@ -301,7 +301,7 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("consume", "Orders", "--reject", "--no-ack"), 2, "--reject and --no-ack are both given"),
         (("consume", "Orders", "--timeout", "soon"), 2, "--timeout: 'soon' is not a duration"),
         (("consume", "Orders", "--service", "dds:999"), 2, "999"),
-        (("consume", "Orders", "--service", "tcp:x"), 2, "is no service location"),
+        (("consume", "Orders", "--service", "tcp:x"), 2, "is not a service location"),
     ],
 )
 def test_a_mistake_is_reported_on_standard_error(

@@ -171,7 +171,7 @@ def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("summarize", "none"), 4, "none is no folder"),
+        (("summarize", "none"), 4, "none is not a folder"),
         (("summarize", "x", "--by", "colour"), 2, "cannot be grouped by"),
         (("summarize", "x", "--window", "5"), 2, "is not a duration"),
         (("summarize", "x", "--percentiles", "all"), 2, "neither exact nor histogram"),

@@ -133,8 +133,8 @@ def test_a_refusal_is_shown_in_the_server_s_words(prometheus: Prometheus, shell:
     [
         (("--step", "2h"), "is not between"),
         (("--step", "0s"), "is not between"),
-        (("--until", "yesterday"), "is no instant"),
-        (("--until", "2026-11-26T15:00:00"), "is no instant"),
+        (("--until", "yesterday"), "is not an instant"),
+        (("--until", "2026-11-26T15:00:00"), "is not an instant"),
         (("--last", "10d", "--step", "1s"), "864,000 values"),
     ],
 )

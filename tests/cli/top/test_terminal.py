@@ -77,7 +77,7 @@ def test_control_c_ends_it_too(terminal: tuple[int, int]) -> None:
     [
         (("--run", str(MONDAY)), ExitStatus.USAGE, "needs a terminal"),
         (("--interval", "1ms"), ExitStatus.USAGE, "--interval 1ms is too short"),
-        (("--speed", "0"), ExitStatus.USAGE, "--speed 0 is no speed"),
+        (("--speed", "0"), ExitStatus.USAGE, "--speed 0 is not a speed"),
     ],
 )
 def test_what_cannot_be_is_one_error(arguments: tuple[str, ...], status: int, message: str) -> None:

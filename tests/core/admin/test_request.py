@@ -79,7 +79,7 @@ def test_a_request_means(action: str, resource: str, body: str, command: Command
 @pytest.mark.parametrize(
     ("action", "resource", "body", "kind", "message"),
     [
-        ("MOVE", Q, "", UsageError, "'MOVE' is no action"),
+        ("MOVE", Q, "", UsageError, "'MOVE' is not an action"),
         ("UPDATE", Q, "", UsageError, "UPDATE needs an XML snippet"),
         ("UPDATE", S, "<x/>", Refused, "UPDATE does not exist for"),
         ("GET", "/configuration", "x", UsageError, "GET takes no body here"),

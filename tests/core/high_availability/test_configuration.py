@@ -361,7 +361,7 @@ def test_what_is_no_command_changes_nothing(payload: bytes) -> None:
     configuration.play(1, Enqueued("configuration", 1, SampleIdentity(WRITER, 1), 0, 0, payload=payload))
     (outcome,) = configuration.outcomes.values()
     assert outcome.retcode is ReturnCode.ERROR
-    assert "what was to be carried out is no command" in outcome.text
+    assert "what was to be carried out is not a command" in outcome.text
 
 
 class Log:

@@ -29,7 +29,7 @@ def test_a_rabbitmq_listing_has_the_queues_with_their_arguments() -> None:
     assert billing.broker is BrokerKind.RABBITMQ_QUORUM
     assert billing.settings == {"delivery-limit": "5"}
     (note,) = found.notes
-    assert note == "f:6: a stream is no queue: the row is passed over (audit)"
+    assert note == "f:6: a stream is not a queue: the row is passed over (audit)"
 
 
 @pytest.mark.parametrize("text", ["Listing queues ...\norders\t12\nbilling\t0\n...done.\n", "orders\t12\nbilling\t0\n"])

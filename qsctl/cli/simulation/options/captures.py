@@ -107,7 +107,7 @@ class Captures(OptionGroup):
             return None
         found = seconds(self.interval, "--interval")
         if not found > 0:
-            raise UsageError(f"--interval {self.interval} is no time between two", remedy="Write it as in 60s.")
+            raise UsageError(f"--interval {self.interval} is not a time between two", remedy="Write it as in 60s.")
         return found
 
     @staticmethod

@@ -134,7 +134,7 @@ def queue_of(row: ListedObject) -> ForeignQueue | None:
     kind = _kind(arguments.values, row.values)
     if kind is None:
         row.findings.add(
-            problem(row.file, row.line, "a stream is no queue: the row is passed over", path=name[:80])
+            problem(row.file, row.line, "a stream is not a queue: the row is passed over", path=name[:80])
         )  # fmt: skip
         return None
     policy = row.inner("effective_policy_definition")

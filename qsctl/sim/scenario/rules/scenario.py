@@ -428,7 +428,7 @@ def _arrivals(arrivals: QueueArrivals) -> Iterator[Breach]:
             name = shown(arrivals.path)
             yield Breach(arrivals, f"there is no trace file {name}", name, "a CSV or Parquet file")
         elif path.suffix.lower() not in {".csv", *PARQUET_SUFFIXES}:
-            yield Breach(arrivals, f"{path.name} is no trace", path.suffix, "a file that ends in .csv or .parquet")
+            yield Breach(arrivals, f"{path.name} is not a trace", path.suffix, "a file that ends in .csv or .parquet")
 
 
 def is_trace_file(path: Path) -> bool:

@@ -185,7 +185,7 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
             return _get(resource, request.string_body, request.octet_body)
         case _:
             raise Refused(
-                f"{action_name(request.action)} is no command of a queuing service",
+                f"{action_name(request.action)} is not a command of a queuing service",
                 remedy="The commands are CREATE, DELETE, GET, INSERT, UPDATE and SHUTDOWN.",
             )
 
@@ -330,7 +330,9 @@ def _recording(action: CommandActionKind, body: str) -> Command:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return GetRecording()
         case _:
-            raise UsageError(f"{action_name(action)} is no command of {RECORDING}", remedy="CREATE, DELETE, GET are.")
+            raise UsageError(
+                f"{action_name(action)} is not a command of {RECORDING}", remedy="CREATE, DELETE, GET are."
+            )
 
 
 def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
