@@ -539,6 +539,25 @@ def test_a_class_name_is_one_class() -> None:
     assert set(doubled) == {"QueueConsumer", "QueueProducer", "QueueReplier", "QueueRequester"}, doubled
 
 
+FILE_NAME = re.compile(r"`([a-z_][\w/]*\.py)[`:]")
+
+#: Files that a page has its reader write.
+READERS_FILES = {"billing.py", "nightly.py"}
+
+
+def test_files_that_docstrings_and_pages_name_exist() -> None:
+    texts = [*MODULES, *(path for path in FILES if path.suffix == ".md" and path.is_relative_to(ROOT / "qsctl"))]
+    ends = {"/".join(path.parts[at:]) for path in SOURCES for at in range(1, len(path.parts))}
+    missing = {
+        f"{name(path)}: {named}"
+        for path in texts
+        if path.name != "changes.md"
+        for named in FILE_NAME.findall(text_of(path))
+        if named not in ends and named not in READERS_FILES
+    }
+    assert not missing
+
+
 def test_tests_that_docstrings_name_exist() -> None:
     """The pages of design name the test that shows each claim; one that was renamed must be renamed there."""
     definition = re.compile(r"^\s*def (test_\w+)|(?<=/)(test_\w+\.py)$", re.MULTILINE)

@@ -5,7 +5,7 @@ one at a time; selected (`choice.py`), counted by a common property (`groups.py`
 and their scripts know (`write.py`). `from_database.py` does it for an engine of our own.
 
 - `read.py`: the forms; `lines.py`: lines of any file; `columns.py`, `rows.py`: a table by its heading;
-  `extended_block.py`, `fields.py`: `name : value`; `values.py`, `moments.py`, `flags.py`, `payload_text.py`: values;
+  `_extended_block.py`, `_fields.py`: `name : value`; `values.py`, `moments.py`, `_flags.py`, `payload_text.py`: values;
 - `hl7_fields.py`: conditions on the fields of HL7 v2 messages; `order.py`: the order of a list, or of a queue;
 - `figures.py`: an engine at one instant, compared with an earlier one; `series.py`: listings that a timer takes;
 - `states.py`: the meaning of the number in the column State, and the operator's remedy.

@@ -1,7 +1,7 @@
 """Terraform: resources `solacebroker_msg_vpn_client_profile`, and links of DMR clusters with their prefixed arguments.
 
 Decides: which resources are profiles, and the replacements of values that are not in the file. Values are evaluated as
-far as the file states them (`hcl.py`); a setting whose value is elsewhere is unknown and named, and so is a name, which
+far as the file states them (`_hcl.py`); a setting whose value is elsewhere is unknown and named; so is a name, which
 is replaced by one made of its expression. `for_each` and `count` make a profile of each instance.
 """
 
@@ -22,7 +22,7 @@ from qsctl.profiles.ranges import SETTINGS, value_of
 from qsctl.profiles.setting import Value, ValueKind
 
 BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of a state or a plan; of HCL less is read, see `hcl.py`."""
+"""Of a state or a plan; of HCL less is read, see `_hcl.py`."""
 
 
 def read(text: str, drafts: Drafts) -> None:

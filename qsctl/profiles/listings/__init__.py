@@ -6,10 +6,10 @@ metrics.
 
 - `model.py`: the content of a listing, independent of its form;
 - `read.py`: the kind of a text, and its parts; `captures.py`, `terminal.py`: the parts of a captured file; `text.py`,
-  `blocks.py`, `labelled.py`, `queue_rows.py`, `heading_table.py`, `table_kinds.py`, `usage_lines.py`,
-  `discard_lines.py`: the parts of the CLI's text; `semp.py`: the XML; `semp_v2.py`: the JSON of the monitoring
-  interface; `csv_rows.py`, `scrape.py`: CSV, and the output of an exporter for Prometheus;
-- `layout.py`, `labels.py`, `columns.py`, `write.py`: the broker's layout; `prometheus.py`;
+  `blocks.py`, `_labelled.py`, `_queue_rows.py`, `_heading_table.py`, `_table_kinds.py`, `_usage_lines.py`,
+  `_discard_lines.py`: the parts of the CLI's text; `semp.py`: the XML; `semp_v2.py`: the JSON of the monitoring
+  interface; `_csv_rows.py`, `_scrape.py`: CSV, and the output of an exporter for Prometheus;
+- `_layout.py`, `labels.py`, `columns.py`, `write.py`: the broker's layout; `prometheus.py`;
 - `discards.py`: causes of discards and their levers; `slowness.py`: the limits of a slow subscriber; `wildcard.py`:
   names with wildcards.
 

@@ -85,6 +85,6 @@ Shown by, in tests/service where no other folder is named:
   `test_a_sample_written_behind_a_flush_is_refused_when_both_cannot_be_stored`;
 - two services: `test_a_second_service_of_the_same_name_is_refused_with_the_holder_of_the_stores`.
 
-Read `stores.py` first, then `recovery.py` and `restore.py`; `store_files.py` has which files are whose,
-`queue_codec.py` what of a record a store must know.
+Read `stores.py` first, then `recovery.py` and `restore.py`; `_store_files.py` has which files are whose,
+`_queue_codec.py` what of a record a store must know.
 """

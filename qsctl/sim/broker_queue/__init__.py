@@ -3,7 +3,7 @@
 In: a scenario of model `queue`. Out: a row of the log for each message, and one for each dead letter; counters; figures
 of the queue and of each consumer beside them (`eventlog.run_folder.WorkedQueue`, `QueueWorker`). Invariants: the same
 scenario and seed give the same rows; draws of a message depend on its publisher and number alone, whatever the settings
-are; a message is in one place, and has one fate. Read first `advance.py`, then `delivering.py` and `returning.py`;
+are; a message is in one place, and has one fate. Read first `_advance.py`, then `_delivering.py` and `_returning.py`;
 `tests/sim/oracle_queue.py` is the same queue, plainly.
 
 The rules, and where brokers state them (pages by their titles in the brokers' public documents; none of them states a

@@ -18,8 +18,8 @@ Imports point one way: `solace`, `tibco` → `runs` → `broker` → `layout` �
 `transmission`; a contract in `pyproject.toml` holds it.
 
 Invariants: a message is in one list of nodes and ends in one outcome; a queue's length and work units are those of its
-messages; acknowledgments of a client never overtake one another; the order at one instant is that of `runs/advance.py`.
+messages; acknowledgments of a client never overtake each other; the order at one instant is that of `runs/_advance.py`.
 Reference models in plain Python (tests/sim/oracle_solace.py, oracle_tibco.py) agree with the kernels on every message.
 
-Read first: `solace.py`, `runs/advance.py`, `queues/priority_queue.py`.
+Read first: `solace.py`, `runs/_advance.py`, `queues/priority_queue.py`.
 """

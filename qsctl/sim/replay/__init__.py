@@ -16,10 +16,10 @@ Modelled, where the change departs from the recording:
 
 - a consumer that is sent another sample, or at another time, serves one sample at a time. Its service time and its
   answer are those recorded of this very sample where the consumers of the queue are alike, or where this consumer had
-  it; else, and for new deliveries, both are drawn from its deliveries of that size (`services.py`);
+  it; else, and for new deliveries, both are drawn from its deliveries of that size (`_services.py`);
 - copies of consumers exist while the original does, and draw by themselves;
 - a producer whose window is full waits; one that was seen to wait for answers all the time writes as long after an
-  answer as it did; refused samples are written again as often and as late as refused ones were (`producers.py`).
+  answer as it did; refused samples are written again as often and as late as refused ones were (`_producers.py`).
 
 Limits of validity:
 
@@ -33,8 +33,8 @@ Limits of validity:
   before it began: these are offered anew at its beginning, and `difference.py` reports that.
 
 - `recording.py`: the tables in memory; `settings.py`: from a recording to a scenario and back to settings;
-- `run.py`: the driver; `part.py`, `parts.py`: the engines; `instants.py`: when they are stepped; `commands.py`;
-- `cast.py`, `consumers.py`, `services.py`: consumers; `producers.py`: producers;
+- `run.py`: the driver; `_part.py`, `parts.py`: the engines; `_instants.py`: when they are stepped; `commands.py`;
+- `_cast.py`, `consumers.py`, `_services.py`: consumers; `_producers.py`: producers;
 - `difference.py`: the outcome of every sample, then and now; `egress.py`: the same load for a broker's clients.
 
 Invariants: without a change the rows are those of the recording, or `difference.py` has a line with the reason; the

@@ -1,6 +1,6 @@
 """A scenario from its XML file: parsed safely, variables replaced, checked, every problem reported in one error.
 
-Shares the hardened parser, the variables and the problems with the service's configuration. `scenario_build.py` reads
+Shares the hardened parser, the variables and the problems with the service's configuration. `forms/build.py` reads
 the elements, `rules` check what goes across them, and where neither finds anything the schema has the
 last word (`schemas/qsctl_simulation.xsd`; whatever the file itself names as its schema is never fetched).
 """

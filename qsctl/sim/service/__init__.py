@@ -6,7 +6,7 @@ consumers. Out: a `sim.model.ModelRun`: one row for each sample and queue, one r
 - `run.py`: the driver: the virtual clock, the network's delay, who is away when, the election of a master;
 - `peers.py`: the programs around the service, each with the state machine that a live client has
   (`core.client.Producer` and `Consumer`): windows, what is held, twins, acknowledgments;
-- `sample_log.py`: the queue's events folded into rows and counters;
+- `_sample_log.py`: the queue's events folded into rows and counters;
 - `trajectory.py`: a run that branches (`sim.splitting`).
 
 There is no second version of the queue or of its clients: messages and time go into `core.turn`, records, messages and

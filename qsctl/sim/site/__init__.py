@@ -4,7 +4,7 @@ In: a NetConfig with the known part of its load (`qsctl.netconfig`), or a scenar
 values are captured, derived or assumed, and marked as such; which thread feeds which, at which rate; and which thread
 is best in which process.
 
-- `scenario.py`: the scenario; `weights.py`: the frequency of each transaction id, from outgoing counts; `marks.py`: its
+- `scenario.py`: the scenario; `_weights.py`: the frequency of each transaction id, by outgoing counts; `marks.py`: its
   text with a comment at every value that is not known;
 - `flows.py`: rates along the routes of a scenario, and the work of its processes;
 - `described.py`: a scenario as a NetConfig, for the rules of `netconfig.lint`;

@@ -4,7 +4,7 @@ Input: arrivals in time order. Output: the arrivals that reach a queue, and the 
 Decides which messages are refused at the ingress or match no subscription, and which clients are reported as slow. The
 admission to a queue is decided by `queues`.
 
-- `ingress.py`: the ingress applied to arrivals; `admission.py`: its kernel, with a fair share of the buffers for each
+- `ingress.py`: the ingress applied to arrivals; `_admission.py`: its kernel, with a fair share of the buffers for each
   publisher;
 - `subscriptions.py`: the limit of a client's subscriptions;
 - `slow_subscribers.py`: the blocked seconds of each client in the last minute.

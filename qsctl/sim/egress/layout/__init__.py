@@ -4,7 +4,7 @@ Input: a scenario and its arrivals. Output: arrays of rows (`sim.kernel.records`
 Decides the numbers by which the arrays represent a scenario's values, and the sizes of the arrays. During a run the
 arrays are changed by the kernels of `queues`, `transmission` and `clients`.
 
-- `scenario_layout.py`, `receivers.py`: the rows of ports, clients, queues, flows and of the clients' readers;
+- `scenario_layout.py`, `_receivers.py`: the rows of ports, clients, queues, flows and of the clients' readers;
 - `client_names.py`: client names, built on access;
 - `arrays.py`: the arrays of one run: allocated, enlarged when a kernel asks, reset at the end of the warm-up;
 - `counters.py`: the rows of the event log's counters, and the totals at the end.
