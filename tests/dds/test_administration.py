@@ -178,11 +178,11 @@ def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[
             "<shared_reader_queue/>",
             "nothing can be created",
         ),
-        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/nonsense", "", "no resource kind"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/nonsense", "", "not a resource kind"),
         (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, ORDERS, "", "cannot be read"),
         (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, f"{ORDERS}/message", "@nonsense = 1", "column 1"),
         (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, "/domain_participant/P", "", "cannot be deleted"),
-        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ADD_PEER, "/", "", "no command of a queuing service"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ADD_PEER, "/", "", "not a command of a queuing service"),
     ]
     for action, resource, body, expected in wrong:
         (reply,) = stranger.ask(action, resource, body)

@@ -153,7 +153,7 @@ def test_recording_begins_and_ends_on_a_running_service(
     (used / "file").write_text("")
     with pytest.raises(Refused, match="is not an empty folder"):
         administration.start_recording(StartRecording(str(used)))
-    with pytest.raises(Refused, match="no level"):
+    with pytest.raises(Refused, match="not a level"):
         administration.start_recording(StartRecording(str(tmp_path / "x"), "everything"))
     with pytest.raises(Refused, match="no recording is in progress"):
         administration.stop_recording()

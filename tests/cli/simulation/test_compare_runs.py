@@ -55,7 +55,7 @@ def test_a_damaged_run_is_an_error_or_left_out(nights: list[str], tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--group", "month"], "no group"), (["--by", "topic"], "by client and queue"),
+        (["--group", "month"], "not a group"), (["--by", "topic"], "by client and queue"),
         (["--false-alarm", "0"], "out of range"),
     ],
 )  # fmt: skip

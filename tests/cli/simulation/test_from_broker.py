@@ -173,7 +173,7 @@ def test_monitoring_replies_alone_become_a_scenario(shell: Shell) -> None:
         (("init", "s.xml", "--from-broker", "no.txt"), ExitStatus.NOT_FOUND, "there is no file no.txt"),
         (("init", "s.xml", *(("--from-broker", "before.txt") * 3)), ExitStatus.USAGE, "is given 3 times"),
         (("init", "s.xml", "--from-broker", "after.txt", "--from-broker", "before.txt"), ExitStatus.NO, "not known"),
-        (("init", "s.xml", "--from-broker", "before.txt", "--interval", "0s"), ExitStatus.USAGE, "no time between"),
+        (("init", "s.xml", "--from-broker", "before.txt", "--interval", "0s"), ExitStatus.USAGE, "not a time between"),
         (("init", "s.xml", "--from-broker", "slow.txt"), ExitStatus.NO, "has no client"),
         (("calibrate", "s.xml"), ExitStatus.USAGE, "nothing to compare with"),
         (("calibrate", "burst", "--from-broker", "before.txt"), ExitStatus.NO, "none of the captured groups"),
