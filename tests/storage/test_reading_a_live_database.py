@@ -76,5 +76,5 @@ def test_a_database_that_never_rests_is_refused_and_not_misread(
 def test_a_file_that_is_something_else_is_no_database(tmp_path: Path) -> None:
     for content in (b"", b"Created  Message Id\n", b"SQLite"):
         (tmp_path / "file").write_bytes(content)
-        with pytest.raises(Damaged, match="no recovery database"):
+        with pytest.raises(Damaged, match="not a recovery database"):
             read_recovery_database(tmp_path / "file")

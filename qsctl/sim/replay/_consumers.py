@@ -2,7 +2,7 @@
 
 A consumer whose delivery has the recorded sample and instant answers at the recorded instant with the recorded answer.
 Any other delivery makes it depart from the recording: it serves one sample at a time, for the service time recorded of
-this sample, or for a drawn one (`services.py`). It returns to the recording once it is idle and a delivery is as
+this sample, or for a drawn one (`_services.py`). It returns to the recording once it is idle and a delivery is as
 recorded. A sample that is redelivered while the consumer holds it is answered once, as by the consumers of
 `core.client`.
 """

@@ -333,7 +333,7 @@ def test_a_file_that_is_no_database_is_never_taken_for_an_empty_one(tmp_path: Pa
         for command in (["dump"], ["delete", "--all", "--yes"], ["resend", "--all", "--yes"]):
             done = run(command[0], file, *command[1:])
             assert (done.exit_code, done.stdout) == (9, "")
-            assert "no recovery database" in done.stderr
+            assert "not a recovery database" in done.stderr
             assert "--file" in done.stderr
 
 
