@@ -1,5 +1,4 @@
-"""The comparison of a scenario's predictions with captures, and the one parameter of a client in trouble that explains
-them best.
+"""The comparison of a scenario's predictions with captures, and the fit of one parameter of a client in trouble.
 
 Each group is simulated with one of its clients alone: losses to a client's own connection do not depend on the others,
 unless the port is full. For a client that lost messages, each parameter that may limit it is fitted in turn, with the
@@ -50,7 +49,7 @@ _NEAR: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """One figure of a group's client: captured and predicted, with the spread of replications."""
+    """One figure of a group's clients, captured and predicted, in `unit`, with the spread over replications."""
 
     group: str
     clients: int
@@ -60,11 +59,11 @@ class Predicted:
     captured: float
     predicted: float
     half_width: float
-    """A replication of this length is within it of the mean with 95 % confidence."""
+    """The half-width of the 95 % prediction interval: a run as long as the captures deviates less from the mean."""
 
     @property
     def error(self) -> float:
-        """Predicted minus captured."""
+        """The predicted minus the captured figure."""
         return self.predicted - self.captured
 
     @property
@@ -75,17 +74,17 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class FittedParameter:
-    """The value of one parameter with which a client's discards are the captured ones."""
+    """The value of one parameter at which the simulated share of discards equals the captured one."""
 
     group: str
     path: str
     value: float
     low: float
     high: float
-    """With `CONFIDENCE` the value is between `low` and `high`, if this parameter is the cause."""
+    """The upper end of the interval that starts at `low` and has `CONFIDENCE`, if this parameter is the cause."""
     unit: str
     mismatch: float
-    """Distance of depth, blocked percentage and windows from the captured ones; 0: none."""
+    """The distance of the simulated depth, blocked percentage and windows from the captured ones; 0: they agree."""
     is_best: bool = False
     setting: str = ""
     """The value as `--set` accepts it."""
@@ -93,7 +92,7 @@ class FittedParameter:
 
 @dataclass(frozen=True, slots=True)
 class _Simulated:
-    """The figures of one client over replications: shares of discards by queue, depths, blocked percentages."""
+    """The figures of one client, one value a replication: discards and depths by queue, and blocked percentages."""
 
     losses: dict[Queue, list[float]]
     discarded_per_s: dict[Queue, list[float]]
@@ -103,21 +102,21 @@ class _Simulated:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A parameter that may limit a client."""
+    """A parameter that may limit a client, with the range in which its value is searched for."""
 
     name: str
     path: str
     unit: str
     reasons: frozenset[str]
-    """Of `slowness.REASONS` that it agrees with."""
+    """The reasons of `slowness.REASONS` that do not contradict this parameter as the cause."""
     low: float
     high: float
     grows: bool
-    """Whether discards grow with it."""
+    """Whether discards increase with the parameter; else they decrease."""
     apply: Callable[[ClientGroup, float], ClientGroup]
     write: Callable[[float], str]
     variation: float = 0.0
-    """Standard deviation of one message's value by its mean, which no listing has: 1 of exponential times."""
+    """The assumed coefficient of variation from message to message, which no listing contains; 1: exponential."""
 
 
 _CANDIDATES: Final = (
@@ -146,13 +145,13 @@ _CANDIDATES: Final = (
 def predictions(
     scenario: Scenario, groups: Sequence[CapturedGroup], observation: CapturedClients, replications: int = REPLICATIONS
 ) -> list[Predicted]:
-    """Return what the scenario predicts of each group beside what was captured.
+    """Return the figures that the scenario predicts for each group, each with the captured figure.
 
     Args:
-        scenario: of the groups, by their names; a group that it does not have is left out.
-        groups: of the captures.
-        observation: the captures.
-        replications: of each group's simulation.
+        scenario: its groups are matched to `groups` by name; a group that it lacks is left out.
+        groups: the groups of captured clients.
+        observation: the captured figures of all clients.
+        replications: number of replications of each group's simulation.
     """
     found: list[Predicted] = []
     for group in groups:
@@ -169,9 +168,9 @@ def predictions(
 def fits(
     scenario: Scenario, group: CapturedGroup, observation: CapturedClients, replications: int = REPLICATIONS
 ) -> list[FittedParameter]:
-    """Return each parameter with the value that explains a client's discards, the best one first.
+    """Return the parameters that explain the discards of the group's client, with their fitted values, best first.
 
-    Empty where it lost nothing, and where no value of any parameter explains it.
+    The list is empty where the client lost no message, and where no value of any parameter explains the loss.
     """
     worst = _worst(group)
     if worst is None or group.name not in {each.name for each in scenario.groups}:
@@ -187,7 +186,7 @@ def fits(
 
 
 def _worst(group: CapturedGroup) -> Queue | None:
-    """Return the queue that lost the largest share; None: none lost any."""
+    """Return the queue that lost the largest share of its messages, or None where no queue lost a message."""
     rows = {queue: row for queue in Queue if (row := group.queue(queue)) is not None and row.discarded_messages}
     return max(rows, key=lambda queue: rows[queue].loss, default=None)
 
@@ -195,8 +194,8 @@ def _worst(group: CapturedGroup) -> Queue | None:
 def _alone(scenario: Scenario, captured: CapturedGroup, observation: CapturedClients) -> Scenario:
     """Return the scenario with one client of the group alone, observed for as long as the captures.
 
-    Before that it was connected as long as the captured ones, or a minute: so long is what the broker's percentage of
-    blocked seconds is of.
+    The warm-up is as long as the captured clients were connected before, at most a minute: the broker's percentage of
+    blocked seconds covers the last minute.
     """
     name = captured.name
     seconds = min(SIMULATED_S_MAX, max(1, round(observation.seconds or SIMULATED_S_MAX)))
@@ -264,14 +263,14 @@ def _compared(group: CapturedGroup, simulated: _Simulated, replications: int) ->
 
 
 def _spread(values: Sequence[float], replications: int) -> float:
-    """Return how far another replication is from the mean of these at most, with `CONFIDENCE`."""
+    """Return the half-width of the prediction interval for another replication, with `CONFIDENCE`."""
     if len(values) < 2:
         return math.inf
     return student(replications) * stdev(values) * math.sqrt(1 + 1 / len(values))
 
 
 def student(replications: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t for this number of replications, never too small."""
+    """Return the two-sided 95 % quantile of Student's t for this number of replications, rounded up."""
     known = [count for count in _STUDENT if count <= replications]
     return _STUDENT[max(known)] if known else 12.71
 
@@ -280,7 +279,7 @@ def _fit(
     alone: Scenario, group: CapturedGroup, queue: Queue, candidate: _Candidate, observation: CapturedClients,
     replications: int,
 ) -> FittedParameter | None:  # fmt: skip
-    """Return the value of a parameter with which the share of discards is the captured one; None: there is none."""
+    """Return the parameter's value at which the share of discards is the captured one, or None without one."""
     row = group.queue(queue)
     assert row is not None
 
@@ -326,7 +325,7 @@ def _fit(
 
 
 def _limited_by(alone: Scenario, candidate: _Candidate, value: float) -> Scenario:
-    """Return the scenario in which this parameter alone limits the client."""
+    """Return the scenario with the parameter at `value` and every other parameter that may limit the client off."""
     (group,) = alone.groups
     free = replace(
         group,

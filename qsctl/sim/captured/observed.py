@@ -1,10 +1,10 @@
 """The observed rates, sizes and limits of each client, from captured counters of one instant or of two.
 
-Two captures count what happened between them. One alone has counts since the client connected, or the broker's own
-averages of the last minute; where it has neither, a rate is not known.
+The difference of two captures counts the messages between them. A single capture contains counts since the client
+connected, or the broker's averages of the last minute; where it contains neither, the rate is unknown.
 
-Decides: how listings of one client are merged, how long the time between two captures was, and that a counter that went
-back (the client connected anew, or the statistics were cleared) counts from zero.
+Decides: how listings of one client are merged, how long the time between two captures was, and that a counter that
+decreased (the client reconnected, or the statistics were cleared) counts from zero.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from qsctl.profiles.listings.slowness import SlowClient, slow_clients
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
-    """One priority queue of a client. Rates are messages a second."""
+    """The captured figures of one priority queue of a client; rates in messages a second."""
 
     arrived_per_s: float
     discarded_per_s: float
     arrived_messages: int
     discarded_messages: int
-    """Of these, in the time between the captures."""
+    """The number of `arrived_messages` that were discarded, between the captures or in the time that one covers."""
     depth_work_units: int
     high_water_mark_work_units: int
     max_depth_work_units: int
 
     @property
     def loss(self) -> float:
-        """Share of the messages that was discarded."""
+        """The share of arrived messages that were discarded; 0 without arrivals."""
         return self.discarded_messages / self.arrived_messages if self.arrived_messages else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedClient:
-    """One client. None: no capture has it."""
+    """The captured figures of one client; None: no capture contains the figure."""
 
     name: str
     message_vpn: str
@@ -61,28 +61,28 @@ class ObservedClient:
     uptime_s: int | None = None
     flows: int | None = None
     window_messages: int | None = None
-    """Of one flow of guaranteed messages."""
+    """The window of one flow of guaranteed messages, in messages."""
     trouble: SlowClient | None = None
-    """The limit that the client is at, by the figures of its connection; None: none."""
+    """The limit that slows the client, derived from the figures of its connection; None: it has no trouble."""
 
     @property
     def is_troubled(self) -> bool:
-        """Return whether it lost messages, or was slow or blocked."""
+        """Return whether the client lost messages, or was slow or blocked."""
         return self.trouble is not None
 
     @property
     def delivered_per_s(self) -> float:
-        """Messages a second that left its queues."""
+        """The messages a second that its queues accepted: arrived minus discarded."""
         return sum(each.arrived_per_s - each.discarded_per_s for each in self.queues.values())
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedClients:
-    """The clients of a broker over a time. `notes`: remarks on the figures for the reader."""
+    """The captured clients of a broker, with remarks on the figures (`notes`) for the user."""
 
     clients: tuple[ObservedClient, ...]
     seconds: float | None
-    """Between two captures; None: there was one."""
+    """The time between the two captures; None: there was only one."""
     error_s: float = 0.0
     """Largest error of `seconds`: uptimes are whole seconds."""
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class CapturedClients:
 
 @dataclass(slots=True)
 class _Listed:
-    """All that one capture lists of one client."""
+    """The rows of all listings of one capture that concern one client."""
 
     queues: ClientQueues | None = None
     statistics: ClientStatistics | None = None
@@ -105,7 +105,7 @@ class _Listed:
 
     @property
     def sent_bytes(self) -> int | None:
-        """Bytes sent to it: of messages, or else of its connection."""
+        """Bytes sent to the client: the count of its messages, or where it is missing, that of its connection."""
         if self.statistics is not None and self.statistics.sent_bytes is not None:
             return self.statistics.sent_bytes
         return None if self.connection is None else self.connection.sent_bytes
@@ -122,15 +122,15 @@ class _Capture:
 
 
 def observe(after: Listings, before: Listings | None = None, seconds: float | None = None) -> CapturedClients:
-    """Return the clients' figures from captures.
+    """Return the figures of a broker's clients from one capture or two.
 
     Args:
-        after: the capture, the later one of two.
-        before: the earlier one.
-        seconds: between the two; None: the difference of the clients' uptimes.
+        after: the capture; of two, the later one.
+        before: the earlier capture, or None.
+        seconds: the time between the two; None: the difference of the clients' uptimes.
 
     Raises:
-        InvalidInput: there is no client in the later one, or the time between the two is not known.
+        InvalidInput: the later capture contains no client, or the time between the two cannot be determined.
     """
     late = _by_client(after)
     if not late.by_key:
@@ -197,7 +197,7 @@ def _seconds_between(early: _Capture, late: _Capture, given: float | None) -> fl
 def _queues(
     now: _Listed, then: _Listed | None, between: float | None, *, is_first: bool
 ) -> dict[Queue, ObservedQueue] | None:
-    """Return the priority queues with their rates; None where no rate is known."""
+    """Return a client's priority queues with their rates, or None where no rate is known."""
     if now.queues is not None and now.queues.queues:
         seconds = now.uptime_s if is_first else between
         if not seconds:
@@ -225,14 +225,14 @@ def _queue(row: ListedQueueStatistics, before: ListedQueueStatistics | None, sec
 
 
 def _counts(row: ListedQueueStatistics) -> tuple[int, int, int]:
-    """Return discarded, delivered and held messages; a figure that could not be read counts nothing."""
+    """Return the discarded, delivered and queued messages of a row; an unreadable figure counts as 0."""
     return row.discarded_messages or 0, row.delivered_messages or 0, row.length_messages or 0
 
 
 def _of_statistics(
     now: ClientStatistics | None, then: ClientStatistics | None, between: float | None, *, is_first: bool
 ) -> dict[Queue, ObservedQueue] | None:
-    """Return all of a client's messages as one queue of direct messages: its statistics know no priorities."""
+    """Return a client's messages as one queue of direct messages: its statistics do not distinguish priorities."""
     if now is None or now.sent_messages is None:
         return None
     sent, lost = now.sent_messages, now.discarded_messages or 0
@@ -282,7 +282,7 @@ def _client(
 
 
 def _mean_size(now: _Listed, then: _Listed | None) -> float | None:
-    """Return the mean length of the messages that were sent; None where bytes or messages are not known."""
+    """Return the mean size in bytes of the messages sent to a client, or None where bytes or messages are unknown."""
     sent, octets = _sent(now), now.sent_bytes
     if sent is None or octets is None:
         return None

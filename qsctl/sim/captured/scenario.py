@@ -1,8 +1,8 @@
-"""A scenario of the clients that captures show: what is captured, what follows from it, and what is assumed.
+"""A scenario built from captured clients: its values are captured, derived from captured ones, or assumed.
 
-Decides: which clients are one group (alike in profile, rate, round trip and size of messages, and without trouble; one
-that is slow or loses messages is a group of its own), and what limits a client in trouble. A parameter that no capture
-has gets a default, and is listed with its path, so that `--set` and `calibrate` find it.
+Decides: which clients form one group (similar in profile, rate, round trip and size of messages, and without trouble;
+one that is slow or loses messages is a group of its own), and which parameter limits a client in trouble. A parameter
+that no capture contains gets a default, and is listed with its path, so that `--set` and `calibrate` find it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LEAST_PER_S: Final = 0.001
 
 
 class ValueOrigin(StrEnum):
-    """The origin of a value."""
+    """The origin of a scenario's value: captured, derived or assumed."""
 
     CAPTURED = "captured"
     DERIVED = "derived"
@@ -60,7 +60,7 @@ class ValueOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedParameter:
-    """A value of the scenario, by the path that `--set` accepts, and where it is from."""
+    """A value of the scenario, with the path that `--set` accepts and the value's origin."""
 
     path: str
     value: str
@@ -70,23 +70,23 @@ class CapturedParameter:
 
 @dataclass(frozen=True, slots=True)
 class CapturedGroup:
-    """Clients alike: a group of the scenario, and the clients that it is of."""
+    """A group of the scenario, and the similar captured clients that it represents."""
 
     name: str
     clients: tuple[ObservedClient, ...]
 
     @property
     def trouble(self) -> SlowClient | None:
-        """The limit that the group is at; None: none, or it has several clients."""
+        """The limit that slows the group's only client; None: it has no trouble, or the group has several clients."""
         return self.clients[0].trouble if len(self.clients) == 1 else None
 
     def mean(self, of: Callable[[ObservedClient], float | None]) -> float | None:
-        """Return the mean of a figure over the clients that have it; None where none has."""
+        """Return the mean of a figure over the clients for which it is known, or None where it is known for none."""
         known = [value for each in self.clients if (value := of(each)) is not None]
         return fmean(known) if known else None
 
     def queue(self, queue: Queue) -> ObservedQueue | None:
-        """Return the mean of a priority queue over the clients; None where none has it."""
+        """Return the mean figures of a priority queue over the clients that have it, or None where no client has it."""
         rows = [each.queues[queue] for each in self.clients if queue in each.queues]
         if not rows:
             return None
@@ -104,7 +104,7 @@ class CapturedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CapturedScenario:
-    """A scenario of what was captured; its groups, and the parameters that a person should look at."""
+    """A scenario built from captures, its groups, and the parameters that the user should review."""
 
     scenario: Scenario
     groups: tuple[CapturedGroup, ...]
@@ -112,10 +112,10 @@ class CapturedScenario:
 
 
 def grouped(observation: CapturedClients) -> tuple[CapturedGroup, ...]:
-    """Return the groups, those in trouble first, with names that are unique.
+    """Return the groups of similar clients, those in trouble first, each with a unique name.
 
     Raises:
-        InvalidInput: there are more than a scenario should have.
+        InvalidInput: there are more groups than a scenario should have.
     """
     members: dict[tuple[object, ...], list[ObservedClient]] = {}
     for each in observation.clients:
@@ -132,12 +132,12 @@ def grouped(observation: CapturedClients) -> tuple[CapturedGroup, ...]:
 def scenario_of(
     observation: CapturedClients, profiles: Iterable[ClientProfile] = (), name: str = "captured"
 ) -> CapturedScenario:
-    """Return a scenario of the clients that captures show.
+    """Return a scenario of the captured clients.
 
     Args:
-        observation: the clients.
+        observation: the captured figures of the clients.
         profiles: the broker's client profiles; where one is missing, its depths are those of the listed queues.
-        name: of the scenario.
+        name: name of the scenario.
     """
     groups = grouped(observation)
     notes: list[CapturedParameter] = []
@@ -185,7 +185,7 @@ def scenario_of(
 
 
 def _profile_name(client: ObservedClient, several_vpns: bool) -> str:
-    """Return what the scenario calls a client's profile."""
+    """Return the scenario's name for a client's profile; it begins with the message VPN if there are several."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", client.profile)[:32] or "default"
     if not several_vpns:
         return name
@@ -193,7 +193,7 @@ def _profile_name(client: ObservedClient, several_vpns: bool) -> str:
 
 
 def _likeness(client: ObservedClient) -> tuple[object, ...]:
-    """Return what clients of one group have in common: their kind, and their figures to the next power of two."""
+    """Return a key that clients of one group share: their kind, and their figures to the nearest power of two."""
     if client.is_troubled:
         return client.message_vpn, client.name
     rates = tuple((queue, _power(each.arrived_per_s)) for queue, each in client.queues.items() if each.arrived_per_s)
@@ -229,7 +229,7 @@ def _several_vpns(groups: Sequence[CapturedGroup]) -> bool:
 def _profiles(
     groups: Sequence[CapturedGroup], known: Mapping[tuple[str, str], ClientProfile], notes: list[CapturedParameter]
 ) -> dict[str, ClientProfile | dict[Queue, QueueLimits]]:
-    """Return the profiles of the groups by their names in the scenario: the broker's, or the depths that are listed."""
+    """Return the profiles of the groups by name in the scenario: the broker's profile, or else the listed depths."""
     several = _several_vpns(groups)
     made: dict[str, ClientProfile | dict[Queue, QueueLimits]] = {}
     for group in groups:
@@ -281,7 +281,7 @@ def _group(group: CapturedGroup, several_vpns: bool, notes: list[CapturedParamet
 def _limited(
     made: ClientGroup, group: CapturedGroup, trouble: SlowClient, notes: list[CapturedParameter]
 ) -> ClientGroup:
-    """Return a group with what limits it, as the figures of its connection show."""
+    """Return a group with the parameter set that limits its client, as derived from the figures of its connection."""
     path, delivered = f"group[{made.name}]", group.clients[0].delivered_per_s
     is_losing = any(each.discarded_messages for each in group.clients[0].queues.values())
 
@@ -334,7 +334,7 @@ def _traffic(group: CapturedGroup, notes: list[CapturedParameter]) -> list[Traff
 
 
 def _endpoint(group: CapturedGroup, notes: list[CapturedParameter]) -> Endpoint:
-    """Return the flows of a group's clients, with their window."""
+    """Return the endpoint of a group's clients, with the number of flows and their window."""
     made = Endpoint(group.name)
     first = group.clients[0]
     if not 1 <= (first.flows or 0) <= FLOWS_MAX or not 1 <= (first.window_messages or 0) <= WINDOW_MAX:
@@ -349,7 +349,7 @@ def _endpoint(group: CapturedGroup, notes: list[CapturedParameter]) -> Endpoint:
 
 
 def _bits(stream: Traffic, clients: Sequence[ClientGroup]) -> float:
-    """Return what a stream offers to all clients of its group, in bits a second."""
+    """Return the load that a traffic stream offers to all clients of its group, in bits a second."""
     count = next(each.count for each in clients if each.name == stream.to)
     assert isinstance(stream.arrivals, PoissonArrivals)
     assert isinstance(stream.size, ConstantSize)

@@ -1,11 +1,11 @@
-"""A simulated run as the listings that a broker would print of it.
+"""The listings that a broker would print, from the results of a simulated run.
 
-Decides the mapping: a client of the scenario for a client, its group for the client username, a group with
-`neighbor="true"` for the link to a neighbour broker and its four clients for Conn-1 to Conn-4. Everything is in the
-message VPN `default`. Discards are those of the queue's limit, evictions from G-1 among them; `qsctl explain discards`
+Decides the mapping: a client of the scenario is listed as a client, its group as the client username, and a group with
+`neighbor="true"` as the link to a neighbour broker, with its four clients as Conn-1 to Conn-4. Everything is in the
+message VPN `default`. Discards are those by the queue's limit, including evictions from G-1; `qsctl explain discards`
 shows other losses. A figure that a simulator lacks is `unspecified`: users, computers, process numbers. A Parse Error
-is never raised, since no message is malformed; Message Too Big is raised of the client that a message was for, the one
-that a scenario names.
+is never raised, since no message is malformed; Message Too Big is raised for the recipient of the message, since a
+scenario names no publisher.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BEFORE_QUEUES: Final = ("ingress_refused", "too_big", "not_connected", "waiting
 
 
 def client_queues(state: RunState) -> Iterator[ClientQueues]:
-    """`show client … stats queue` of every client."""
+    """Yield the output of `show client … stats queue` for every client."""
     topics = _eliding_topics(state)
     names = queue_names(state.scenario)
     for client in state.clients:
@@ -74,7 +74,7 @@ def client_queues(state: RunState) -> Iterator[ClientQueues]:
 
 
 def neighbor_queues(state: RunState) -> Iterator[NeighborQueues]:
-    """Return `show cspf neighbor … stats queues` of every group that represents a neighbor.
+    """Yield the output of `show cspf neighbor … stats queues` for every group that represents a neighbor.
 
     The control card is not simulated: its queues are empty.
     """
@@ -93,14 +93,14 @@ def neighbor_queues(state: RunState) -> Iterator[NeighborQueues]:
 
 
 def slow_subscribers(state: RunState) -> Iterator[SlowSubscriber]:
-    """`show client … slow-subscriber`: the clients that are slow when the run ends, or may be."""
+    """Yield the output of `show client … slow-subscriber`: the clients that are, or may be, slow when the run ends."""
     for client in state.clients:
         if client.slow is not False and not client.group.neighbor:
             yield SlowSubscriber(client.name, MESSAGE_VPN, client.group.name, None, client.slow, client.slow_percent)
 
 
 def connections(state: RunState) -> Iterator[ClientConnection]:
-    """`show client … connections wide` of every client that is connected when the run ends.
+    """Yield the output of `show client … connections wide` for every client that is connected when the run ends.
 
     The segment size is the profile's and the round trip the group's; bytes sent are those of delivered messages.
     """
@@ -121,7 +121,7 @@ def connections(state: RunState) -> Iterator[ClientConnection]:
 
 
 def _fast_retransmits(client: ClientState) -> int | None:
-    """Return the segments that were sent again and did not end a time-out; None: not known."""
+    """Return the number of segments retransmitted without a time-out, or None where it is unknown."""
     if client.retransmissions is None or client.time_outs is None:
         return None
     return client.retransmissions - client.time_outs
@@ -149,7 +149,7 @@ def _uptime_s(state: RunState, client: ClientState) -> int | None:
 
 
 def _topics_of(state: RunState, client: ClientState, topics: dict[int, int] | None) -> int | None:
-    """Topics that a client is eliding; None where the log does not contain it, as after a disconnection."""
+    """Return the number of topics that a client is eliding; None: the log lacks it, as after a disconnection."""
     if not client.profile.eliding.enabled or state.scenario.model is not Model.SOLACE:
         return 0
     if topics is None or client.connected_at_ns != 0:
@@ -158,7 +158,7 @@ def _topics_of(state: RunState, client: ClientState, topics: dict[int, int] | No
 
 
 def _eliding_topics(state: RunState) -> dict[int, int] | None:
-    """Topics of direct messages by client number, where a client elides and messages are logged."""
+    """Return the number of topics of direct messages by client number; None: messages are not logged."""
     if not any(client.profile.eliding.enabled for client in state.clients):
         return {}
     if state.run.info.log_level == "counters":

@@ -1,4 +1,4 @@
-"""A scenario's profile as the client profile of a broker, and its users: the output of `show client-profile … detail`.
+"""A scenario's profile as a broker's client profile with its users: the output of `show client-profile … detail`.
 
 Settings that the simulator lacks have the vendor's defaults. A maximum window that is not a whole number of KB is
 rounded up, since the broker counts in KB.
@@ -21,11 +21,11 @@ CLIENT_USERNAME = "CU"
 
 
 def broker_profile(profile: Profile, message_vpn: str) -> ClientProfile:
-    """Return the client profile that has a scenario's profile's values.
+    """Return a client profile of the broker with the values of a scenario's profile.
 
     Args:
-        profile: of a scenario of the Solace model, with all its queues.
-        message_vpn: whose it is.
+        profile: a profile of a scenario of the Solace model, with all its queues.
+        message_vpn: the message VPN that the client profile belongs to.
     """
     queues: dict[str, Any] = {}
     for queue in QUEUE_ORDER:
@@ -46,7 +46,7 @@ def broker_profile(profile: Profile, message_vpn: str) -> ClientProfile:
 def users_of(state: RunState, profile: str) -> Iterator[tuple[str, str, int]]:
     """Yield the groups of clients that have a profile, as client usernames.
 
-    Type, name, clients connected at the end.
+    Each tuple has the type, the name and the number of clients connected at the end.
     """
     for group in state.scenario.groups:
         if group.profile == profile and not group.neighbor:

@@ -1,7 +1,7 @@
-"""A run's discards by cause, where most of each were, and the command that would check its lever.
+"""A run's discards by cause, with the queue that lost most by each, and the command that checks a remedy.
 
-A command changes one thing of the scenario that the run was made from: what would be there without the cause, or, for
-congestion, the smallest depth that loses nothing.
+A command changes one setting of the run's scenario: it simulates the scenario without the cause or, for congestion,
+searches for the smallest depth that loses no message.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOVED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One cause of one source: how many messages, where most of them, and the command that checks the lever."""
+    """One cause of loss: the number of messages, the queue that lost most, and the command that checks a remedy."""
 
     of: str
     cause: DiscardCause
@@ -53,7 +53,7 @@ class Explained:
 
 @dataclass(slots=True)
 class _Place:
-    """The counters of one client's queue."""
+    """The number of messages that one queue of one client lost by one cause."""
 
     client: str
     client_id: int
@@ -62,7 +62,7 @@ class _Place:
 
 
 def explain_run(folder: Path) -> list[Explained]:
-    """Return the causes by which a run's messages were discarded or elided, all replications together, most first.
+    """Return the causes by which a run's messages were discarded or elided, summed over replications, most first.
 
     Raises:
         NotFound: it is not a run folder.
@@ -108,7 +108,7 @@ def _worst(rows: Iterable[Mapping[str, Any]], column: str) -> _Place:
 
 
 def _command(outcome: str, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
-    """Return the command that simulates the same without this cause; empty where nothing of the scenario is it."""
+    """Return the command that simulates the scenario without this cause; empty where no setting removes the cause."""
     if scenario.model is Model.QUEUE:
         return ""
     file = str(folder / SCENARIO_FILE)
@@ -159,7 +159,7 @@ def _is_durable_queue(scenario: Scenario, name: str) -> bool:
 
 
 def _staying_connected(scenario: Scenario, group: str, happened: set[str]) -> list[str]:
-    """Return a scenario whose clients are not disconnected as slow, and whose absences are short."""
+    """Return the changes (`--set`) by which clients are not disconnected as slow, and absences are short."""
     changes = []
     if EVENT_NAMES[Event.DISCONNECTED_SLOW] in happened:
         changes.append("broker/slow-disconnect=false")

@@ -1,5 +1,4 @@
-"""The state of each client at the end of one replication, from a run folder: its counters, and the result of its
-events.
+"""The state of each client at the end of one replication, from a run folder: its counters, and its state by its events.
 
 Counters exist at every level. Slowness, one-shot events and reconnections of single clients are events: below level
 `events` a figure is None unless the run's totals decide it (an event that never occurred did not occur to this client,
@@ -48,16 +47,16 @@ _FOLDED: Final[Mapping[str, Callable[[int, int], Mapping[str, Any]]]] = {
 
 @dataclass(slots=True)
 class ClientState:
-    """One client when the replication ended. None: the run's log does not contain it."""
+    """The state of one client at the end of the replication; None: the run's log does not contain the figure."""
 
     number: int
     name: str
     group: ClientGroup
     profile: Profile
     counters: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Rows of `eventlog.schema.COUNTERS` by queue, of queues that carried traffic."""
+    """The rows of `eventlog.schema.COUNTERS` by queue, for queues that carried traffic."""
     max_depths: dict[str, int] = field(default_factory=dict)
-    """By queue, timed changes applied."""
+    """The maximum depth of each queue, in work units, after the scenario's timed changes."""
     slow: bool | None = False
     slow_percent: float | None = 0.0
     large_message: bool | None = False
@@ -82,7 +81,7 @@ def newest_run(parent: Path = DEFAULT_PARENT) -> Path:
     """Return the run folder in `parent` that was written last.
 
     Raises:
-        NotFound: there is none.
+        NotFound: `parent` contains no run folder.
     """
     found = []
     for file in parent.glob(f"*/{RUN_FILE}"):
@@ -96,10 +95,10 @@ def newest_run(parent: Path = DEFAULT_PARENT) -> Path:
 
 
 def read_run_state(folder: Path, replication: int = 0) -> RunState:
-    """Read the state of a run's clients.
+    """Read the state of a run's clients at the end of one replication.
 
     Args:
-        folder: a run of a broker's egress queues.
+        folder: the folder of a run of a broker's egress queues.
         replication: its number, from 0.
 
     Raises:
@@ -128,7 +127,7 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
 
 
 def queue_names(scenario: Scenario) -> tuple[str, ...]:
-    """Return the queues of each client, as listings have them."""
+    """Return the names of each client's queues, in the order of the broker's listings."""
     return (TIBCO_QUEUE,) if scenario.model is Model.TIBCO else tuple(map(str, QUEUE_ORDER))
 
 
@@ -143,7 +142,7 @@ def _clients(scenario: Scenario) -> list[ClientState]:
 
 
 def _depths(scenario: Scenario, profile: Profile) -> dict[str, int]:
-    """Return the profile's maximum depths when the run ends."""
+    """Return the profile's maximum depths by queue at the end of the run, after timed changes."""
     tibco = scenario.model is Model.TIBCO
     depths = {
         TIBCO_QUEUE if tibco else str(queue): limits.max_depth_work_units
@@ -179,7 +178,7 @@ def _add_events(run: RecordedRun, replication: int, clients: list[ClientState]) 
 def _total(
     by_event: Mapping[str, Happening], event: Event, happened: Callable[[Event], bool | None]
 ) -> int | None:  # fmt: skip
-    """Return a client's total where one client alone has any; None where another one may have them."""
+    """Return a client's count of an event, or None where the run's total may include those of other clients."""
     total = by_event.get(_NAMES[event])
     if total is None or happened(event) is False:
         return 0
@@ -187,7 +186,7 @@ def _total(
 
 
 def _conclude(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:
-    """Fill in what is certain of a client without the rows of its events."""
+    """Set the figures of a client that the run's event summary decides without the rows of single events."""
     by_event = {each.event: each for each in happenings}
 
     def happened(event: Event) -> bool | None:

@@ -1,8 +1,8 @@
-"""A run's slow subscribers: who, since when, which limit of the connection is the tightest, and what would lift it.
+"""A run's slow subscribers: since when each is slow, the tightest limit of its connection, and a change that lifts it.
 
-Each client's connection has a rate that its application, its link, its window, loss and the broker's port allow. The
-least of them is the reason, if it is less than what was offered; else the pauses of its readers are.
-The command changes this one thing of the scenario: what it simulates has the client keep up.
+The application, link, window, loss and the broker's port each limit the rate of a client's connection. The lowest of
+these rates is the reason if it is below the offered rate; else the pauses of its readers are. The command changes this
+one setting of the scenario, so that the simulated client keeps up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SINCE: Final = frozenset({EVENT_NAMES[Event.SLOW_SUBSCRIBER], EVENT_NAMES[Event
 
 @dataclass(slots=True)
 class _Traffic:
-    """The arrivals and deliveries of a client, in the observed time."""
+    """The offered and delivered traffic of a client in the observed time."""
 
     offered_bits_per_second: float = 0.0
     delivered_bits_per_second: float = 0.0
@@ -48,11 +48,11 @@ class _Traffic:
 
 
 def explain_slow_clients(state: RunState, folder: Path) -> list[SlowClient]:
-    """Return the clients that were slow subscribers or blocked in a replication, in the order in which they became it.
+    """Return the clients that were slow subscribers or blocked in a replication, by the instant they became slow.
 
     Args:
-        state: of the replication.
-        folder: of the run, for the commands.
+        state: the state of the replication.
+        folder: the run folder, which the commands name.
 
     Raises:
         Damaged: a part of its event log is missing or was changed.
@@ -85,7 +85,7 @@ def explain_slow_clients(state: RunState, folder: Path) -> list[SlowClient]:
 
 
 def _first_slow(state: RunState) -> dict[int, Nanoseconds]:
-    """Return when each client first was a slow subscriber, as far as the log contains it."""
+    """Return the instant at which each client, by number, first became a slow subscriber, where the log contains it."""
     first: dict[int, Nanoseconds] = {}
     if state.run.info.log_level == "events":
         for batch in state.run.events():
@@ -114,7 +114,7 @@ def _traffic(client: ClientState) -> _Traffic:
 
 
 def _mean_size_bytes(rows: Iterable[Mapping[str, Any]]) -> float:
-    """Return the mean length of a client's messages, of those delivered, else of those queued."""
+    """Return the mean size of a client's delivered messages or, without any, of its queued ones."""
     kept = list(rows)
     delivered = sum(row["delivered_messages"] for row in kept)
     if delivered:
@@ -126,7 +126,7 @@ def _mean_size_bytes(rows: Iterable[Mapping[str, Any]]) -> float:
 def _reason(
     state: RunState, client: ClientState, traffic: list[_Traffic], since: Nanoseconds | None
 ) -> tuple[str, str, list[str]]:
-    """Return the key of the tightest limit, the figures that show it, and the changes that lift it."""
+    """Return the key of the tightest limit, a text with its figures, and the changes (`--set`) that lift it."""
     offered = traffic[client.number].offered_bits_per_second
     limits = _limits(state, client, traffic)
     reason = min(limits, key=lambda each: limits[each][0])
@@ -144,7 +144,7 @@ def _reason(
 
 
 def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> dict[str, tuple[float, str, list[str]]]:
-    """Return what each part of the connection carries, in bits a second, its formula, and what would lift it."""
+    """Return the limit of each part of the connection in bits a second, its formula, and the changes that lift it."""
     group, tcp, scenario = client.group, client.profile.tcp, state.scenario
     wanted = traffic[client.number].offered_bits_per_second * ROOM
     round_trip = group.round_trip_ns / SECOND_NS
@@ -194,7 +194,7 @@ def _limits(state: RunState, client: ClientState, traffic: list[_Traffic]) -> di
 
 
 def _loss_limit(client: ClientState) -> tuple[float, str]:
-    """Return what a connection that loses segments carries, its formula, and what was sent again."""
+    """Return the limit in bits a second of a connection that loses segments, and its formula."""
     group, tcp = client.group, client.profile.tcp
     round_trip, loss = group.round_trip_ns / SECOND_NS, group.loss_probability
     figures = f"MSS {tcp.mss_bytes} B, round trip {format_duration(group.round_trip_ns)}, loss {100 * loss:g} %"
@@ -214,14 +214,14 @@ def _sent_again(client: ClientState) -> str:
 
 
 def _is_penalized(state: RunState, client: ClientState) -> bool:
-    """Return whether at least half of a client's slowness are the penalties for segments sent again."""
+    """Return whether penalties for retransmitted segments make up at least half of a client's slowness."""
     seconds = (state.scenario.horizon_ns - state.scenario.warm_up_ns) / SECOND_NS
     a_minute = (client.retransmissions or 0) * min(1.0, 60 / seconds)
     return a_minute > 0 and 2 * a_minute * state.scenario.broker.slow_penalty_percent >= (client.slow_percent or 0.0)
 
 
 def mean_service_time_ns(time: c.ServiceTime) -> float:
-    """Return the mean of what a reader needs for a message, its cut at the maximum included but for a lognormal's."""
+    """Return the mean service time of a message; the cut at the maximum is included, except for a lognormal."""
     match time:
         case c.ConstantTime(duration_ns=duration):
             return duration
@@ -242,7 +242,7 @@ def mean_service_time_ns(time: c.ServiceTime) -> float:
 
 
 def _paused(scenario: Scenario, group: str, since: Nanoseconds | None) -> str:
-    """Return when a group's clients first pause, and how long; empty where that is not before they are slow."""
+    """Return a text with the start and duration of a group's first pause; empty if it is not before it became slow."""
     spans = sorted(read_changes(scenario)[1].pauses.get(group, []))
     if not spans or (since is not None and spans[0][0] > since):
         return ""
