@@ -1,4 +1,4 @@
-"""The records of models in Python: rows and counters, and a summary of the events.
+"""The logs of models written in plain Python: rows, counters and a summary of the events.
 
 In: for each message the instants at which it entered and left a queue, and its outcome. Out: `LOG_ROW` and `EVENT_ROW`
 arrays, the columns of `eventlog.schema.COUNTERS`, and one `Happening` for each kind of event.

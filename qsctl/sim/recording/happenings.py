@@ -1,6 +1,4 @@
-"""The summary of a run's events: for each kind its count, the first instant and its client, at every level of the
-log.
-"""
+"""A run's events summarized at every log level: for each kind its count, first instant and first client."""
 
 from __future__ import annotations
 
@@ -31,13 +29,13 @@ class _HappeningKind:
 
 
 class Happenings:
-    """The events of one replication, folded."""
+    """The summary of one replication's events by kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, _HappeningKind] = {}
 
     def note(self, at_ns: int, client: int, value: int, event: int) -> None:
-        """Fold one event in."""
+        """Add one event to the summary; `client` -1: it concerns no single client."""
         kind = self._kinds.get(event)
         if kind is None:
             kind = self._kinds[event] = _HappeningKind(first_ns=at_ns, first_client=client)
@@ -49,9 +47,9 @@ class Happenings:
             kind.clients.add(client)
 
     def add(self, others: Happenings, numbers: Sequence[int]) -> None:
-        """Fold in the events of other clients of the same broker; `numbers` are their numbers here.
+        """Add the summary of other clients of the same broker; `numbers` maps their client numbers to those used here.
 
-        A total of the whole broker is the sum of its parts', and so is its peak.
+        The count and the peak of an event that is a total of the whole broker are the sums of those of both parts.
         """
         for event, other in others._kinds.items():
             client = numbers[other.first_client] if other.first_client >= 0 else -1
@@ -66,7 +64,7 @@ class Happenings:
             kind.clients.update(numbers[each] for each in other.clients)
 
     def summed(self, names: Sequence[str]) -> tuple[Happening, ...]:
-        """Return one row a kind, in the order in which they first happened; `names` are the clients'."""
+        """Return one row for each kind of event, ordered by first instant; `names` are the clients' names by number."""
         return tuple(
             Happening(
                 event=EVENT_NAMES[event],

@@ -1,6 +1,6 @@
-"""The log of a model in Python: rows until they are collected, and counters of every queue, after the warm-up.
+"""The log of a model in plain Python: rows until they are collected, and counters of every queue after the warm-up.
 
-Decides: when the statistics of a queue restart, and that a message's row and its count are of the same fate.
+Decides: when the statistics of a queue restart, and that a message's row and its counters record the same outcome.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _INDEX: Final = {outcome: index for index, outcome in enumerate(OUTCOMES)}
 
 
 class QueueLog(Generic[Key]):
-    """The log of queues that a model identifies by keys.
+    """The log of a model's queues, each identified by a key.
 
     Args:
-        warm_up_ns: messages that leave a queue before are not counted.
-        keeps_rows: whether there are rows, or counters only.
+        warm_up_ns: messages that leave a queue before this instant are not counted.
+        keeps_rows: whether rows are recorded, or counters only.
         rows_max: number of rows at which the log is full.
         tries: a message delivered without an acknowledgment is redelivered, and is not unfinished itself.
     """
@@ -37,7 +37,7 @@ class QueueLog(Generic[Key]):
         self._tries = tries
         self._rows: list[tuple[int, ...]] = []
         self.counts: dict[Key, QueueCounts] = {}
-        """Of every queue that was asked for, in that order."""
+        """The counters of each queue by key, in the order in which they were first requested."""
 
     @property
     def is_warm(self) -> bool:
@@ -46,7 +46,7 @@ class QueueLog(Generic[Key]):
 
     @property
     def is_full(self) -> bool:
-        """Return whether the rows are to be collected."""
+        """Return whether the log has `rows_max` rows, so that they must be collected."""
         return len(self._rows) >= self._rows_max
 
     def collect(self) -> Rows:
@@ -56,14 +56,14 @@ class QueueLog(Generic[Key]):
         return rows
 
     def of(self, key: Key) -> QueueCounts:
-        """Return the counters of a queue."""
+        """Return the counters of a queue; the first access creates them."""
         counts = self.counts.get(key)
         if counts is None:
             counts = self.counts[key] = QueueCounts(self._warm_up_ns, tries=self._tries)
         return counts
 
     def reach(self, now: Nanoseconds) -> bool:
-        """Return whether the warm-up ends now, which it does once: statistics restart, state does not."""
+        """Restart the statistics, but not the state, if the warm-up ends now; return whether it did."""
         if self._is_warm or now < self._warm_up_ns:
             return False
         self._is_warm = True
@@ -86,7 +86,7 @@ class QueueLog(Generic[Key]):
         size_bytes: int,
         attempts: int,
     ) -> None:
-        """Count and log what became of a message; all but the first and the third are fields of `LOG_ROW`."""
+        """Count the outcome of a message and append its row; all arguments but `key` are fields of `LOG_ROW`."""
         self.of(key).count(enqueued_ns, size_bytes, wait_ns, outcome, acknowledge_ns)
         if self._keeps_rows:
             self._rows.append(

@@ -1,8 +1,8 @@
-"""The frequency of each transaction id of a thread, where only outgoing messages are counted.
+"""The frequency of each transaction id of a thread, estimated where only outgoing messages are counted.
 
-Decides: the estimate. From weights that are alike, those of a source are changed until the predicted counts of its
+Decides: the estimate. The weights of a source begin equal, and are changed until the predicted counts of its
 destinations agree with the observed ones (the iteration of Richardson and Lucy for positive weights). Of all weights
-that agree, this finds ones near the initial ones.
+that agree, the result is near the initial ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def fitted_weights(
     """Return the weights of each source's transaction ids, which sum to 1.
 
     Args:
-        classes: of each source, where its transaction ids lead.
-        rates: messages a second of each source; a source without one has weights that are alike.
-        sent: messages a second of destinations; one that is fed by a source without a rate is not used.
+        classes: by source and transaction id, the messages to each destination.
+        rates: messages a second of each source; a source without a rate gets equal weights.
+        sent: messages a second to each destination; one that a source without a rate feeds is not used.
     """
     weights = {name: dict.fromkeys(ids, 1.0 / len(ids)) for name, ids in classes.items() if ids}
     blind = {each for name, ids in classes.items() if name not in rates for led in ids.values() for each in led}

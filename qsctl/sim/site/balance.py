@@ -1,7 +1,8 @@
 """The best process for each thread: a search over moves of inbound threads, checked by simulation.
 
-Decides: which assignment is better. Messages wait in front of the translation thread of a process; their number is the
-formula of Pollaczek and Khinchine over the hours of a day, and an overloaded process counts by its excess. The search
+Decides: which assignment is better. Messages wait in front of the translation thread of a process; their number is
+computed by the formula of Pollaczek and Khinchine over the hours of a day; an overloaded process adds a penalty in
+proportion to its excess load. The search
 takes the one move, or exchange of two threads, that helps most, and again, up to a number of moves; its result is then
 simulated against the unchanged scenario, with the same arrivals, and is proposed only if fewer wait.
 """
@@ -36,7 +37,7 @@ _PRE_TRANSLATION: Final = "pre-translation"
 
 
 class ThreadMove(NamedTuple):
-    """A thread that changes its process."""
+    """A move of a thread from the process `source` to the process `target`."""
 
     thread: str
     source: str
@@ -45,9 +46,9 @@ class ThreadMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProcessLoad:
-    """A process before and after: the part of all time that it translates, in the busiest hour, and what waits there.
+    """A process before and after: the share of time that it translates in the busiest hour, and its waiting messages.
 
-    What waits is that of the simulation, in messages on average; None where none was made.
+    Waiting messages are the mean number in the simulation; None without a simulation.
     """
 
     process: str
@@ -61,16 +62,16 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The result of a search."""
+    """The result of a search for a better assignment of threads to processes."""
 
     moves: tuple[ThreadMove, ...]
     processes: tuple[ProcessLoad, ...]
     hour: int | None
-    """The busiest hour; None: rates do not change."""
+    """The busiest hour of the day, from 0; None: rates do not change over a day."""
     is_checked: bool
-    """Whether it was simulated."""
+    """Whether the result was checked by simulation."""
     is_better: bool
-    """Whether fewer messages wait, by the simulation, or by the formula where there was none."""
+    """Whether fewer messages wait, by the simulation or, without one, by the formula."""
     simulated_s: float = 0.0
 
 
@@ -86,16 +87,16 @@ def balance(
     """Search which threads to move to other processes.
 
     Args:
-        scenario: of an engine.
-        moves_max: threads that may be moved.
+        scenario: a scenario with an engine.
+        moves_max: largest number of threads that may be moved.
         fixed: threads that stay where they are.
-        added: names of processes that there are not yet.
-        check: whether what is found is simulated.
-        messages_max: about as many messages as one run of the check simulates.
+        added: names of new processes that threads may be moved to.
+        check: whether the result is checked by simulation.
+        messages_max: approximate number of messages that one run of the check simulates.
 
     Raises:
-        UsageError: a thread that is to stay is not there, or a process to add is.
-        InvalidInput: nothing takes time to translate: there is nothing to balance.
+        UsageError: a thread of `fixed` does not exist, or a process of `added` exists already.
+        InvalidInput: no message takes time to translate, so that there is no load to balance.
     """
     assert scenario.engine is not None
     engine = _with_processes(scenario.engine, added)
@@ -160,9 +161,10 @@ def _loads(engine: Engine, hour: int | None) -> dict[str, float]:
 
 
 class _BalanceSearch:
-    """The work of each thread in each hour, and the processes that they are in.
+    """The state of a search: the work of each thread in each hour, and the process that each is assigned to.
 
-    Work is three rows of hours: messages a second, load, and messages a second times the square of their time.
+    Work is an array of three rows with a column for each hour: messages a second, load, and messages a second times the
+    mean square of their service time.
     """
 
     def __init__(self, engine: Engine, hour: int | None, fixed: frozenset[str]) -> None:
@@ -181,11 +183,11 @@ class _BalanceSearch:
 
     @property
     def has_work(self) -> bool:
-        """Return whether anything takes time."""
+        """Return whether the messages of any thread take time to translate."""
         return any(work[1].any() for work in self._work.values())
 
     def run(self, moves_max: int) -> list[ThreadMove]:
-        """Return the moves, each thread at most once."""
+        """Search until no change helps; return the moves, each thread at most once."""
         while (best := self._best(moves_max)) is not None:
             for name, target in best:
                 self._sums[self._of[name]] -= self._work[name]
@@ -194,7 +196,7 @@ class _BalanceSearch:
         return [ThreadMove(name, self._began[name], to) for name, to in self._of.items() if to != self._began[name]]
 
     def _best(self, moves_max: int) -> Sequence[tuple[str, str]] | None:
-        """Return the change that saves most; None: none saves enough, or there are enough moves."""
+        """Return the change that reduces waiting most, or None where none within `moves_max` reduces it enough."""
         cost = {name: _queue(work) for name, work in self._sums.items()}
         count = sum(to != self._began[name] for name, to in self._of.items())
         chosen, saved = None, max(_GAIN * sum(cost.values()), 1e-9)
@@ -208,7 +210,7 @@ class _BalanceSearch:
         return chosen
 
     def _changes(self, fullest: str) -> Iterable[Sequence[tuple[str, str]]]:
-        """Yield each move, and each exchange with the process in which most wait."""
+        """Yield each move, and each exchange of two threads with `fullest`, the process in which most messages wait."""
         for name in self._movable:
             for target in self._processes:
                 if target != self._of[name]:
@@ -241,7 +243,7 @@ def _queue(work: _Work) -> float:
 
 
 def _busy(scenario: Scenario, hour: int | None, messages_max: int) -> Scenario:
-    """Return the scenario with the rates of its busiest hour, as long as it takes for enough messages."""
+    """Return the scenario with the rates of its busiest hour, without failures, and long enough for `messages_max`."""
     assert scenario.engine is not None
     total = 0.0
     processes = []
@@ -265,7 +267,7 @@ def _busy(scenario: Scenario, hour: int | None, messages_max: int) -> Scenario:
 
 
 def _waiting(scenario: Scenario) -> dict[str, float]:
-    """Return the mean number of messages that wait for the translation thread of each process, simulated."""
+    """Simulate, and return the mean number of messages that wait for the translation thread of each process."""
     rows = simulate_counters(scenario).select(["client", "queue", "wait_sum_ns", "length_messages"]).to_pylist()
     return {
         row["client"].removesuffix("_xlate"): (row["wait_sum_ns"] + row["length_messages"] * scenario.horizon_ns / 2)

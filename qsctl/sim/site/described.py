@@ -1,4 +1,4 @@
-"""A scenario of an engine as a NetConfig, for the rules of a site, and its load as a scenario states it."""
+"""A scenario of an engine as a NetConfig with its load, for the rules of `netconfig.lint`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ANY = "*"
 
 
 def described(scenario: Scenario, file: str) -> tuple[NetConfig, SiteLoad, ProcedureTable]:
-    """Return the site that a scenario describes, with the lines of its file, its rates, and what its procedures do."""
+    """Return a scenario's engine as a NetConfig, its load, and the behaviour of its procedures."""
     assert scenario.engine is not None
     places = scenario.places
     load, rows = SiteLoad(), dict[str, ProcedureRow]()

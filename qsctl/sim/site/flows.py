@@ -1,8 +1,8 @@
-"""Rates along the routes of an engine, and the work of its threads, before anything is simulated.
+"""Message rates along the routes of an engine, and the work of its threads, computed without simulation.
 
-Decides: the messages that a procedure passes on, on average. A message that a procedure sends to a destination of its
-own counts there; one that is routed again counts again for its new transaction id. Rates are those of an hour of the
-day where they change over one.
+Decides: the average number of messages that a procedure passes on. A message that a procedure itself sends to a
+destination counts at that destination; one that is rerouted counts again for its new transaction id. Where rates change
+over a day, they are those of one hour.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANY = "*"
 
 
 class SiteFlow(NamedTuple):
-    """Messages that one thread feeds another with."""
+    """The rate of messages from one thread to another, for one transaction id and kind of detail."""
 
     source: str
     process: str
@@ -44,7 +44,7 @@ class SiteFlow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceTime:
-    """The duration of work: its mean in seconds, and the mean of its square."""
+    """The first two moments of a service time: its mean, and the mean of its square."""
 
     mean_s: float
     square_s2: float
@@ -52,7 +52,7 @@ class ServiceTime:
 
 @dataclass(frozen=True, slots=True)
 class ThreadWork:
-    """The work that an inbound thread gives to the translation thread of its process."""
+    """The work that an inbound thread causes for the translation thread of its process."""
 
     thread: str
     process: str
@@ -61,12 +61,12 @@ class ThreadWork:
 
     @property
     def load(self) -> float:
-        """The part of all time that its messages are translated."""
+        """The share of time for which the translation thread is busy with its messages."""
         return self.per_s * self.service.mean_s
 
 
 def mean_rate(arrivals: Arrivals) -> float | None:
-    """Return the mean rate of arrivals in messages a second; None: it is recorded."""
+    """Return the mean rate of arrivals in messages a second, or None for recorded arrivals."""
     match arrivals:
         case PoissonArrivals(rate) | ConstantArrivals(rate):
             return rate
@@ -79,7 +79,7 @@ def mean_rate(arrivals: Arrivals) -> float | None:
 
 
 def rate_at(arrivals: Arrivals, at_ns: Nanoseconds) -> float:
-    """Return the rate at an instant: that of the step of a cycle, else the mean."""
+    """Return the rate at an instant in messages a second: that of the cycle's step, or without a cycle the mean."""
     if not isinstance(arrivals, MmppArrivals) or not arrivals.cycle:
         return mean_rate(arrivals) or 0.0
     within = at_ns % sum(arrivals.mean_stays_ns)
@@ -113,11 +113,11 @@ def busiest_hour(engine: Engine) -> int:
 
 
 def site_flows(engine: Engine, hour: int | None = None) -> list[SiteFlow]:
-    """Return which thread feeds which: one row a thread, transaction id, destination and kind of detail.
+    """Return the message rates between threads: a row for each thread, transaction id, destination and kind of detail.
 
     Args:
-        engine: whose routes are followed.
-        hour: of the day; None: the mean rates.
+        engine: the engine whose routes are followed.
+        hour: hour of the day whose rates count; None: the mean rates.
     """
     process_of = {thread.name: process.name for process in engine.processes for thread in process.threads}
     found: dict[tuple[str, str, str, str], float] = {}
@@ -138,7 +138,7 @@ def site_flows(engine: Engine, hour: int | None = None) -> list[SiteFlow]:
 
 
 def translation_work(engine: Engine, hour: int | None = None) -> list[ThreadWork]:
-    """Return what each inbound thread asks of its process."""
+    """Return the work that each inbound thread causes for the translation thread of its process."""
     found = []
     for process in engine.processes:
         for thread in process.threads:
@@ -172,7 +172,7 @@ def _arriving(inbound: EngineInbound, hour: int | None) -> float:
 
 
 def _transactions(inbound: EngineInbound, per_s: float) -> dict[str, float]:
-    """Return the rate of each transaction id at the translation thread, those that are routed again included."""
+    """Return the rate of each transaction id at the translation thread, rerouted messages included."""
     total = sum(each.weight for each in inbound.transactions)
     rates = {each.id: per_s * each.weight / total for each in inbound.transactions} if total else {_ANY: per_s}
     again, rounds = dict(rates), 0
@@ -198,7 +198,7 @@ def _route(inbound: EngineInbound, transaction: str) -> EngineRoute | None:
 
 
 def _passed(procedures: Sequence[EngineProcedure]) -> float:
-    """Return the messages that a stack continues with for each of its messages."""
+    """Return the mean number of messages that leave a stack of procedures for each message that enters it."""
     count = 1.0
     for each in procedures:
         if each.does is Behaviour.SPLIT:
@@ -209,7 +209,7 @@ def _passed(procedures: Sequence[EngineProcedure]) -> float:
 
 
 def _led(detail: EngineDetail) -> Iterator[tuple[str, float]]:
-    """Yield the messages to each destination for each message of a detail."""
+    """Yield each destination of a detail, with the mean number of messages to it for each message of the detail."""
     count = 1.0
     for each in detail.pre:
         if each.does is Behaviour.SEND:
@@ -230,7 +230,7 @@ def _results(translation: EngineTranslation) -> float:
 
 
 def _route_time(route: EngineRoute | None) -> tuple[float, float]:
-    """Return the mean and the variance of the seconds that a message's details take."""
+    """Return the mean (s) and the variance (s²) of the time that the details of a message's route take."""
     mean = variance = 0.0
     for detail in () if route is None else route.details:
         count = 1.0

@@ -17,9 +17,10 @@ _KEYS: Final = ("name", "id", "transaction")
 
 
 def marked_text(scenario: Scenario, notes: Sequence[CapturedParameter]) -> str:
-    """Return the scenario as XML; in front of an element a comment has its values that are not captured, and why.
+    """Return the scenario as XML with a comment before each element whose values are not captured, with the reason.
 
-    A note whose element is not there, because its value is the default, is a comment of the element that would hold it.
+    Where the element is missing because its value is the default, the comment is before the element that would contain
+    it.
     """
     root = etree.fromstring(scenario_text(scenario).encode(), etree.XMLParser(resolve_entities=False))
     places: dict[etree._Element, list[str]] = {}
@@ -44,7 +45,7 @@ def marked_text(scenario: Scenario, notes: Sequence[CapturedParameter]) -> str:
 def _element_of(
     root: etree._Element, path: str, by_parent: dict[etree._Element, dict[tuple[str, str], etree._Element]]
 ) -> etree._Element | None:
-    """Return the innermost element of a path that is there, below the root."""
+    """Return the innermost existing element of a path, or None where the path has none below the root."""
     at, place = root, 0
     steps = [(found[1], found[2] or "") for found in _STEP.finditer(path)]
     for step in steps[:-1]:
@@ -64,7 +65,7 @@ def _element_of(
 
 
 def _indent_of(element: etree._Element) -> str:
-    """Return the space in front of an element, for one more line there."""
+    """Return the line break and indentation before an element, for a comment line to be inserted there."""
     before = element.getprevious()
     parent = element.getparent()
     space = before.tail if before is not None else parent.text if parent is not None else None
@@ -72,5 +73,5 @@ def _indent_of(element: etree._Element) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return a text that a comment may hold."""
+    """Return a text with its double hyphens separated, which XML forbids in a comment."""
     return re.sub(r"-(?=-)|-$", "- ", text)

@@ -1,7 +1,7 @@
-"""A scenario of a site: its NetConfig, with the known part of its load.
+"""A scenario built from a site's NetConfig and the known part of its load.
 
-Decides: the assumed values where none is known, and their notes; the parts of a site that a simulation leaves out. The
-transaction id of a message represents all those with the same routes.
+Decides: the values that are assumed where none is known, and their notes; the parts of a site that a simulation leaves
+out. One transaction id represents all those with the same routes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _IN_THREADS: Final = frozenset({"pass", "drop", "split", "send", "over", "error"
 
 @dataclass(frozen=True, slots=True)
 class ImportedSite:
-    """A scenario of a site, each value that is not captured, and what was left out."""
+    """A scenario of a site, its values that are not captured, and the parts that were left out."""
 
     scenario: Scenario
     notes: tuple[CapturedParameter, ...]
@@ -82,7 +82,7 @@ def site_scenario(
     name: str = "site",
     horizon_ns: Nanoseconds = HORIZON_NS,
 ) -> ImportedSite:
-    """Return the scenario of a site."""
+    """Return a scenario of a site's engine, with a note on each value that is derived or assumed."""
     builder = _SiteBuilder(config, SiteLoad() if load is None else load, procedures or ProcedureTable())
     engine = builder.engine()
     scenario = Scenario(
@@ -96,7 +96,7 @@ def site_scenario(
 
 
 class _SiteBuilder:
-    """Builds the engine of one site."""
+    """The builder of one site's engine."""
 
     def __init__(self, config: NetConfig, load: SiteLoad, table: ProcedureTable) -> None:
         self._config, self._load, self._table = config, load, table
@@ -118,7 +118,7 @@ class _SiteBuilder:
         self._unknown_procedures: dict[str, int] = {}
 
     def engine(self) -> Engine:
-        """Return the engine."""
+        """Return the engine of the scenario; notes on its values are collected meanwhile."""
         processes: dict[str, list[EngineThread]] = {each.name: [] for each in self._config.processes}
         for thread in self._threads.values():
             if thread.process not in processes:
@@ -131,7 +131,7 @@ class _SiteBuilder:
         return Engine(processes=tuple(EngineProcess(_safe(name), tuple(those)) for name, those in processes.items()))
 
     def description(self) -> str:
-        """Return what the scenario is of, and what of it is not known."""
+        """Return the description of the scenario: its source, and its values that are not known."""
         assumed = [each for each in self.notes if each.origin is ValueOrigin.ASSUMED]
         lines = [
             f"{len(self._threads)} threads in {len(self._config.processes)} processes, from {self._config.file}.",
@@ -241,7 +241,7 @@ class _SiteBuilder:
         return PoissonArrivals(assumed)
 
     def _weights_of_all(self) -> dict[str, dict[str, float]]:
-        """Return how often each transaction id comes: as observed, else fitted to what the destinations sent."""
+        """Return the weights of transaction ids by thread: as observed, else fitted to the counts of destinations."""
         observed: dict[str, dict[str, float]] = {}
         unknown: dict[str, dict[str, dict[str, float]]] = {}
         rates: dict[str, float] = {}
@@ -370,7 +370,7 @@ class _SiteBuilder:
 
 
 def _safe(name: str) -> str:
-    """Return a name with what a scenario allows in one."""
+    """Return a name in which characters that a scenario does not allow are replaced by `_`."""
     return _NAME.sub("_", name) or "_"
 
 
@@ -383,7 +383,7 @@ def _is_for_all(routes: Sequence[EngineRoute]) -> bool:
 
 
 def _destinations(routes: Sequence[NetRoute]) -> dict[str, float]:
-    """Return the messages to each destination for one message."""
+    """Return the number of messages to each destination for one message with these routes."""
     found: dict[str, float] = {}
     for route in routes:
         for detail in route.details:

@@ -1,9 +1,9 @@
-"""The table of directions: what a larger setting does to a measure, with the reason, or that it is unknown.
+"""The table of directions: whether a measure increases or decreases with a setting, with the reason, or is unknown.
 
-One row names a setting, the measures, whether they are of the queue that is set or of another, and how they change as
-the setting grows with everything else the same. `size` searches by it. What no row names is unknown: there the search
-tries settings over the whole range and rests on no direction. A row is our reading of the rules that its reason names;
-`qsctl size` reports where what it has seen contradicts one.
+A row names a setting, the measures, whether they are of the queue that is set or of another, and how they change as the
+setting grows with everything else the same. The search of `qsctl size` uses the direction. Without a row the direction
+is unknown: the search then tries settings over the whole range. A row is our interpretation of the rules that its
+reason names; `qsctl size` reports results that contradict it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Effect:
 class _Row:
     setting: str
     own: bool
-    """Whether the measure is of the queue that is set."""
+    """Whether the measure is of the queue that is set; else it is of another queue."""
     measures: frozenset[str]
     change: Change
     reason: str
@@ -112,7 +112,7 @@ _DURABLE: Final = re.compile(r"durable-queue\[[^\]]+\]/(?P<setting>[a-z-]+)")
 
 
 def effect_of(setting: VariedSetting, target: Target) -> Effect:
-    """Return what a larger value of a setting does to a target, by the table."""
+    """Return the effect of a larger value of a setting on a target, by the table."""
     change, reason = change_of(setting.path, target.measure, target.queue)
     if change is Change.UNKNOWN:
         return Effect(target, setting, Direction.UNKNOWN, reason)

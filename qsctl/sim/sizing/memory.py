@@ -1,8 +1,8 @@
-"""The most that the queues of a scenario may hold: the memory that settings cost, bursts and large messages included.
+"""An upper bound of the memory of a scenario's queues under its settings, bursts and large messages included.
 
-A queue may exceed its depth: a message enters whole while the depth is below the maximum, and up to the minimum burst
-whatever their size. So the bound needs the largest message that comes to the queue. A guaranteed message enters G-1
-only where it fits, or within the burst; and the windows of the flows bound their number.
+A queue may exceed its maximum depth: a message of any size enters while the depth is below the maximum, and the
+messages of the minimum burst always enter. So the bound depends on the largest message that may arrive. A guaranteed
+message enters G-1 only where it fits, or within the burst; and the windows of the flows bound their number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLEST: Final = 1
 
 
 def memory_bytes(scenario: Scenario) -> int:
-    """Return what all queues of all clients may hold at most; of a replay, all queues of the service."""
+    """Return the largest content of all queues of all clients in bytes; for a replay, of all queues of the service."""
     if scenario.replay is not None:
         return _replayed_bytes(scenario.replay)
     profiles = {profile.name: profile for profile in scenario.profiles}
@@ -74,14 +74,14 @@ def queue_work_units(
 
 
 def window_messages(endpoint: Endpoint) -> int:
-    """Deliveries of all flows of an endpoint that may be unacknowledged."""
+    """Return the largest number of unacknowledged deliveries of all flows of an endpoint."""
     limit = endpoint.unacknowledged_limit_messages
     window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
     return endpoint.flows * window
 
 
 def _replayed_bytes(replay: Replay) -> int:
-    """Return the payload that the queues of a service may hold: up to their limits, or else all that came."""
+    """Return the largest payload in the queues of a service in bytes: their limits or, without any, all arrivals."""
     return max(_bytes_of_recording(replay, each) for each in replay.recordings)
 
 
@@ -103,7 +103,7 @@ def _bytes_of_recording(replay: Replay, recording: str) -> int:
 
 
 def _largest_work_units(scenario: Scenario) -> dict[tuple[str, Queue], int]:
-    """By group and queue: the work units of the largest message that may come."""
+    """Return by group and queue the work units of the largest message that may arrive."""
     groups: dict[str, ClientGroup] = {group.name: group for group in scenario.groups}
     found: dict[tuple[str, Queue], int] = {}
     consumers = {queue.name: [flow.group for flow in queue.flows] for queue in scenario.durable_queues}

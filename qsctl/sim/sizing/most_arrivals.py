@@ -1,7 +1,7 @@
-"""The most messages that may come to a queue in one run, from the traffic of a scenario: the bound of a mean of counts.
+"""An upper bound of the messages that arrive at a queue in one run, from a scenario's traffic.
 
 Constant arrivals and traces are counted; random ones are taken at their highest rate for the whole time, with an excess
-that a run has with a probability of less than 10^-12 (Chernoff's bound of a Poisson number).
+that is exceeded with a probability of less than 10^-12 (Chernoff's bound of a Poisson variable).
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ _EXPONENT: Final = 28.0
 
 
 def most_arrivals(scenario: Scenario, queue: str) -> int | None:
-    """Return the most messages that may come to a queue of all clients in one run; None where traffic does not
-    determine it.
+    """Return the most messages that may arrive at a queue, summed over clients, in one run; None: it is not determined.
 
-    It does not for a recording, a service or an engine, or where something changes during the run.
+    The traffic does not determine it for a recording, a service or an engine, or with changes during the run.
     """
     if not scenario.traffic or scenario.changes or scenario.replay or scenario.engine or scenario.workload:
         return None
@@ -61,7 +60,7 @@ def _most(traffic: Traffic, clients: int, horizon_ns: int, queue: str, *, whole:
 
 
 def _poisson_most(mean: float) -> int:
-    """Return a number that a Poisson number of this mean exceeds with a probability of less than 10^-12."""
+    """Return a number that a Poisson variable of this mean exceeds with a probability of less than 10^-12."""
     # P(N ≥ mean + x) ≤ exp(−x² ÷ (2 (mean + x ÷ 3))): solved for x.
     third = _EXPONENT / 3.0
     return math.ceil(mean + third + math.sqrt(third * third + 2.0 * _EXPONENT * mean))

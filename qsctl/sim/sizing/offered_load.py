@@ -1,4 +1,4 @@
-"""A scenario of one client profile under a load of guaranteed messages: what `client-profile size` is checked with.
+"""A scenario of one client profile under a load of guaranteed messages: the check of `client-profile size`.
 
 Decides: the load that the arithmetic assumes, as a simulation: every client is offered four fifths of what its windows
 allow over its round trip (or the rate that was asked for), over a port that is not the limit.
@@ -35,7 +35,7 @@ _MESSAGES: Final = 200_000
 
 
 def offered_per_second(profile: ClientProfile, load: ClientLoad) -> float:
-    """Return the messages a second that one client is offered."""
+    """Return the load offered to one client, in messages a second."""
     if load.bits_per_second:
         return load.bits_per_second / 8 / load.message_bytes
     by_tcp = max(1.0, profile.tcp_max_window_kb * KILOBYTE_BYTES / load.message_bytes)

@@ -47,16 +47,16 @@ class TargetKind(StrEnum):
     """The kind of a target."""
 
     MEAN = "mean"
-    """The mean of the measure over runs."""
+    """The condition holds for the mean of the measure over runs."""
     ALWAYS = "always"
-    """Every run: `measure(queue)=0`."""
+    """The condition holds in every run: `measure(queue)=0`."""
     SHARE = "share"
-    """The share of runs in which something holds: `P(…)<5%`."""
+    """The condition holds for the share of runs that fulfil a comparison: `P(…)<5%`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One condition; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second.
+    """A condition on a measure; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second.
 
     `share` is the fraction of runs that may violate the condition. Of a target `P(…)`, `wanted` is whether the
     comparison inside is desired of a run (`P(discards(D-1)=0)>95%`) or undesired (`P(discards(D-1)>0)<5%`).
@@ -73,11 +73,11 @@ class Target:
 
     @property
     def at_most(self) -> bool:
-        """Return whether small values meet it."""
+        """Return whether small values of the measure meet the target."""
         return (self.operator in {"<", "<=", "="}) == self.wanted
 
     def met_by(self, value: float) -> bool:
-        """Return whether a run with this value, or a mean of it, is as wanted."""
+        """Return whether this value of the measure, of one run or a mean, meets the target."""
         match self.operator:
             case "<":
                 holds = value < self.bound
@@ -102,10 +102,10 @@ class VariedSetting:
     high: int
     choices: tuple[int, ...] = ()
     unit: str = ""
-    """The unit after each of the numbers: `s` of 30s..600s."""
+    """The unit of time after each number, such as `s` in 30s..600s; empty: the setting has none."""
 
     def value_text(self, value: int) -> str:
-        """Return a value as the scenario has it."""
+        """Return a value as a scenario contains it, with its unit."""
         return f"{value}{self.unit}"
 
 
@@ -113,11 +113,11 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
     """Read one target.
 
     Args:
-        text: as in `time_to_done_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
+        text: a target such as `time_to_done_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
         measures: the names that a measure may have.
 
     Raises:
-        UsageError: it is not of that form, the measure is unknown, or the bound is not of the measure's kind.
+        UsageError: the text is not of that form, the measure is unknown, or the bound does not have its unit.
     """
     probability = _PROBABILITY.fullmatch(text)
     if not probability:
@@ -140,7 +140,7 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
 
 
 def parse_bound(text: str, measures: Sequence[str]) -> tuple[str, str, float]:
-    """Read one `--assume`: the measure, the queue, and what no run has more than.
+    """Read one `--assume`: the measure, the queue, and the bound that the measure exceeds in no run.
 
     Raises:
         UsageError: it is not of the form `time_to_done_p99(G-1)<=1s`.
@@ -230,7 +230,7 @@ def parse_setting(text: str) -> VariedSetting:
 
 
 def _without_unit(values: str) -> tuple[str, str]:
-    """Return a range or list without the unit of time that each of its numbers has; as it is where they have none."""
+    """Return a range or list without the unit of time of its numbers, and the unit; empty where they have none."""
     separator = ".." if ".." in values else ","
     parts = [_WITH_UNIT.fullmatch(each.strip()) for each in values.split(separator)]
     found = [each for each in parts if each is not None]
