@@ -2,7 +2,7 @@
 
 In: a file of schema `qsctl_simulation.xsd`, `PATH=VALUE` overrides, a broker's client profile. Out: a frozen `Scenario`
 that every model can be prepared from, or one error that lists every problem with its file, line, element, value and the
-allowed values. Back: the canonical text that a run folder keeps, and its digest, which names the run.
+allowed values. The reverse: the canonical text that a run folder keeps, and its digest, which names the run.
 
 - `scenario.py`, `parts`: the dataclasses of a scenario, and of its parts;
 - `forms`: the table of elements and attributes, with kind and range, and the builder and writer that follow it;

@@ -31,7 +31,7 @@ Span = tuple[Nanoseconds, Nanoseconds]
 
 @dataclass(frozen=True, slots=True)
 class QueueChange:
-    """A limit of one queue of one profile's clients."""
+    """A new limit of one queue, for every client of one profile."""
 
     at_ns: Nanoseconds
     profile: str
@@ -43,7 +43,7 @@ class QueueChange:
 
 @dataclass(frozen=True, slots=True)
 class PortChange:
-    """A port's line rate from now on."""
+    """A new line rate of a port, valid from `at_ns`."""
 
     at_ns: Nanoseconds
     port: str
@@ -52,13 +52,13 @@ class PortChange:
 
 @dataclass(slots=True)
 class Outages:
-    """By group: merged spans [start, end) in which it does not read, and in which it is disconnected."""
+    """The merged spans [start, end) in which a group's clients do not read or are disconnected, by the group's name."""
 
     pauses: dict[str, list[Span]] = field(default_factory=dict)
     absences: dict[str, list[Span]] = field(default_factory=dict)
 
     def next_absence(self, group: str, after_ns: Nanoseconds) -> Nanoseconds:
-        """Return when the group's next absence after `after_ns` starts."""
+        """Return the start of the group's next absence after `after_ns`; INFINITE_NS if there is none."""
         return next((start for start, _ in self.absences.get(group, []) if start > after_ns), INFINITE_NS)
 
 
@@ -66,7 +66,7 @@ def spans(intervals: Iterable[ClientInterval | WorkOutage], horizon_ns: Nanoseco
     """Return every occurrence before the horizon, merged where they touch.
 
     Raises:
-        InvalidInput: an interval that starts before 0, lasts no time, or comes again too often to be listed.
+        InvalidInput: an interval starts before 0, has no duration, or repeats too often to be listed.
     """
     found: list[Span] = []
     for interval in intervals:
@@ -95,10 +95,10 @@ def spans(intervals: Iterable[ClientInterval | WorkOutage], horizon_ns: Nanoseco
 
 
 def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Outages]:
-    """Return the scenario's timed changes, and the outages of groups and of changes together.
+    """Return the scenario's changes of limits and rates, and the outages stated by groups or by timed changes.
 
     Raises:
-        InvalidInput: a path that names nothing that can change, a value that it cannot have, an unknown name.
+        InvalidInput: a path cannot be changed during a run, its value is not allowed, or a name is unknown.
     """
     changes: list[QueueChange | PortChange] = []
     pauses = {group.name: list(group.pauses) for group in scenario.groups}
@@ -132,7 +132,7 @@ def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Ou
 
 
 def changed_part(change: TimedChange) -> tuple[str, str] | None:
-    """Return the port or the group that a timed change is of: `port` or `group`, and its name; None of a profile."""
+    """Return `port` or `group` with the name of the part that a timed change affects; None if it affects a profile."""
     if match := _PORT_CHANGE.fullmatch(change.path):
         return "port", match[1]
     if match := _OUTAGE_CHANGE.fullmatch(change.path):

@@ -9,7 +9,7 @@ from qsctl.sim.scenario.scenario import ClientInterval
 
 
 def occurrences(intervals: Iterable[ClientInterval], horizon_ns: Nanoseconds) -> list[tuple[Nanoseconds, Nanoseconds]]:
-    """Beginning and end of each occurrence that begins before the horizon; INFINITE_NS: it does not end."""
+    """Return begin and end of each occurrence that begins before the horizon; INFINITE_NS as the end means no end."""
     found = []
     for interval in intervals:
         start = interval.start_ns

@@ -20,7 +20,7 @@ Way: TypeAlias = tuple[str | int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that does not hold; `owner` is the object that breaks it."""
+    """A violation of a rule; `owner` is the part of the scenario that violates it."""
 
     owner: object
     message: str
@@ -30,7 +30,7 @@ class Breach:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ElementPlace:
-    """An element of a file."""
+    """An element of a scenario file: its file, path and line."""
 
     file: str
     line: int
@@ -39,7 +39,7 @@ class ElementPlace:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Places:
-    """The places of a scenario's parts. `changes`: what was set since, as `PATH=VALUE`."""
+    """The places of a scenario's parts in its file. `changes`: the overrides applied since, as `PATH=VALUE`."""
 
     by_way: Mapping[Way, ElementPlace]
     changes: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Places:
 
 
 def parts(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
-    """Yield every dataclass within a value, itself first, with its way."""
+    """Yield every dataclass within a value, the value first, each with its path of fields and indices."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type | Places):
         return
     yield way, value
@@ -70,11 +70,11 @@ def parts(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
 
 
 def places_of(scenario: object, element_of: Callable[[object], etree._Element | None]) -> Places:
-    """Return the places of everything in a scenario that was just read.
+    """Return the places of all parts of a scenario that was just read.
 
     Args:
-        scenario: what was read.
-        element_of: the element that an object was made from, None for one that was not in the file.
+        scenario: the scenario.
+        element_of: returns the element that an object was made from, None for an object not in the file.
     """
     found: dict[Way, ElementPlace] = {}
     for way, part in parts(scenario):
@@ -93,6 +93,6 @@ def place_of(scenario: object, owner: object, places: Places | None) -> ElementP
 
 
 def problem_in(place: ElementPlace, places: Places, message: str, found: str = "", allowed: str = "") -> Problem:
-    """Return a problem with a part of a scenario, which names what was set."""
+    """Return a problem with a part of a scenario; its message names the overrides that were applied."""
     set_since = f"With {shown(', '.join(places.changes))} set." if places.changes else ""
     return Problem(Severity.ERROR, place.file, place.line, place.path, message, shown(found), allowed, set_since)

@@ -28,7 +28,7 @@ def is_deterministic(scenario: Scenario) -> bool:
 
 
 def _is_queue_fixed(queue: BrokerQueue) -> bool:
-    """Return whether nothing is drawn: neither arrivals, sizes and classes nor work and failures."""
+    """Return whether a queue draws no random value: its arrivals, sizes, classes, work and failures are all fixed."""
     if any(work.is_random for _, work in works_of(queue)):
         return False
     if any(each.fails not in (0.0, 1.0) or each.poison not in (0.0, 1.0) for each in queue.classes):

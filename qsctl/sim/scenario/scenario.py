@@ -48,7 +48,7 @@ KILOBYTE_BYTES: Final = 1024
 
 
 class Model(StrEnum):
-    """Whose queues are simulated."""
+    """The product whose queues are simulated."""
 
     SOLACE = "solace"
     TIBCO = "tibco"
@@ -106,7 +106,7 @@ class QueueLimits:
     max_depth_work_units: int = _DEFAULT.d_1_max_depth_work_units
     min_msg_burst: int = _DEFAULT.d_1_min_msg_burst
     weight: int = 1
-    """Share under the weighted scheduler, in messages a round."""
+    """Weight under the weighted scheduler, in messages a round."""
 
 
 def default_queue_limits() -> dict[Queue, QueueLimits]:
@@ -134,7 +134,7 @@ class TcpSettings:
     transmit_queue_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
     """A message enters while the queue's bytes are below this (it may overshoot by one message)."""
     congestion_control: CongestionControl = CongestionControl.RENO
-    """Of connections that lose segments."""
+    """The congestion control of connections that lose segments."""
     minimum_time_out_ns: Nanoseconds = 200 * MILLISECOND_NS
     """The shortest retransmission time-out of connections that lose segments; 200 ms is Linux's."""
 
@@ -151,9 +151,9 @@ class Profile:
     scheduler: Scheduler = Scheduler.STRICT
     guaranteed_overflow: GuaranteedOverflow = GuaranteedOverflow.HOLD
     redelivery_delay_ns: Nanoseconds = 100 * MILLISECOND_NS
-    """Of `GuaranteedOverflow.REDELIVER`."""
+    """The redelivery delay of `GuaranteedOverflow.REDELIVER`."""
     max_subscriptions: int = -1
-    """Of one client; -1: the broker's platform decides, which the simulator treats as no limit."""
+    """Maximum number of subscriptions of a client; -1: the platform's default, which is simulated as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Port:
 
     name: str
     rate_bits_per_second: int = 1_000_000_000
-    """Of one link."""
+    """The rate of one link."""
     links: int = 1
     """Links of an aggregation group (802.3ad): each client's connection keeps to one of them, in turn by its number."""
 
@@ -192,23 +192,23 @@ class Traffic:
     shared: bool = False
     """One stream, each message to one client of the group in turn: a shared subscription."""
     priority: int = 4
-    """From 0 to 9, of messages to a durable queue that respects it."""
+    """The priority, from 0 to 9, of messages to a durable queue that respects priorities."""
     time_to_live_ns: Nanoseconds = INFINITE_NS
-    """Given by the publisher, for a durable queue that respects it."""
+    """The time to live set by the publisher, for a durable queue that respects it."""
     dead_message_eligible: bool = False
-    """Moved to the dead message queue instead of deleted."""
+    """Whether removed messages are moved to the dead message queue instead of deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(SpoolSettings, FlowSettings):
-    """The durable endpoints of guaranteed traffic: one a client; flows and their window (W1, W2)."""
+    """The durable endpoints of guaranteed traffic, one for each client, with their flows and window (W1, W2)."""
 
     to: str
     flows: int = 1
 
 
 def flow_endpoint(queue: DurableQueue, flow: Flow) -> Endpoint:
-    """Return the limits of a client's flow to a durable queue, as of an endpoint of its own with one flow."""
+    """Return the limits of a client's flow to a durable queue, as those of a separate endpoint with one flow."""
     settings = {each.name: getattr(flow, each.name) for each in fields(FlowSettings)}
     return Endpoint(flow.group, unacknowledged_limit_messages=queue.unacknowledged_limit_messages, **settings)
 
@@ -225,21 +225,21 @@ class Broker:
     slow_disconnect: bool = True
     """Whether the slowest subscribers are disconnected while the load is above 100 %."""
     slow_reconnect_ns: Nanoseconds = INFINITE_NS
-    """A client disconnected as the slowest comes back after this; infinite: it stays away."""
+    """Time after which a client disconnected as the slowest reconnects; infinite: it never does."""
     ingress_buffer_bytes: int = 0
     """Shared by the publishers (one a traffic) in equal parts; it fills when the ingress rate is limited."""
     ingress_rate_bits_per_second: int = 0
-    """At which the broker accepts messages, first come first served; 0: at once."""
+    """The rate at which the broker accepts messages, first come first served; 0: immediately."""
     max_message_bytes: int = 30_000_000
     unacknowledged_limit_messages: int = -1
-    """Deliveries of all flows together that no application has acknowledged; -1: no limit."""
+    """Maximum number of unacknowledged deliveries of all flows together; -1: no limit."""
     large_message_bytes: int = 1_048_576
     """A larger message raises the one-shot event Large Message of its client [SOL-QUEUES]."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedChange:
-    """At `at_ns`, the value at `path` becomes `value`: `profile[default]/queue[D-1]/max-depth`, `client[web]/pause`."""
+    """A change of the value at `path` to `value` at `at_ns`; a path is, for example, `client[web]/pause`."""
 
     at_ns: Nanoseconds
     path: str
@@ -248,7 +248,7 @@ class TimedChange:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadProducer:
-    """Writes to a topic of the simulated queuing service."""
+    """A producer that writes to a topic of the simulated queuing service."""
 
     topic_name: str
     arrivals: Arrivals
@@ -256,12 +256,12 @@ class WorkloadProducer:
     count: int = 1
     lifespan_ns: Nanoseconds = INFINITE_NS
     window_samples: int = -1
-    """Unacknowledged writes before it waits; -1: never waits."""
+    """Maximum number of unacknowledged writes before the producer waits; -1: it never waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadConsumer:
-    """Serves a queue: one sample at a time for a service time, then acknowledges, rejects or stays silent."""
+    """A consumer that serves one sample at a time for a service time, then acknowledges, rejects or does not answer."""
 
     queue: str
     service: Arrivals
@@ -288,7 +288,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One thing to simulate. `horizon_ns` is exclusive; statistics restart at `warm_up_ns`, state does not."""
+    """A scenario to simulate. `horizon_ns` is exclusive; statistics restart at `warm_up_ns`, state does not."""
 
     name: str
     model: Model = Model.SOLACE
@@ -312,7 +312,7 @@ class Scenario:
     queue: BrokerQueue | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
-    """Places of its parts in the file that it was read from, for messages."""
+    """The places of the scenario's parts in its file, for error messages."""
 
     @property
     def service(self) -> ServiceSettings | None:

@@ -1,8 +1,8 @@
-"""A scenario from its XML file: parsed safely, variables replaced, checked, every problem reported in one error.
+"""The reader of a scenario's XML file: parsed safely, variables replaced, checked, every problem reported in one error.
 
-Shares the hardened parser, the variables and the problems with the service's configuration. `forms/build.py` reads
-the elements, `rules` check what goes across them, and where neither finds anything the schema has the
-last word (`schemas/qsctl_simulation.xsd`; whatever the file itself names as its schema is never fetched).
+Shares the hardened parser, the variables and the problems with the service's configuration. `forms/build.py` reads the
+elements, and `rules` checks the rules across them; if neither finds a problem, the file is validated against the schema
+(`schemas/qsctl_simulation.xsd`; a schema that the file itself names is never fetched).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def read_scenario(
 
     Args:
         path: the file. Files that it names are relative to its folder.
-        variables: values for `$(NAME)`; they come before the environment's [QS 3.4].
-        environment: the process's, unless given.
+        variables: values for `$(NAME)`; they override those of the environment [QS 3.4].
+        environment: environment variables; None: those of this process.
 
     Raises:
         ConfigError: with every problem: file, line, element path, value found, values allowed.
@@ -66,7 +66,7 @@ def ready_scenarios() -> dict[str, Path]:
 
 
 def _holds_scenario(path: Path) -> bool:
-    """Return whether one of our own files is a scenario: profiles and services are beside them."""
+    """Return whether a file that comes with qsctl is a scenario, not a profile or a service."""
     with path.open("rb") as file:
         return b"<scenario" in file.read(_START_BYTES)
 
@@ -75,7 +75,7 @@ def find_scenario(name: str | None) -> Path:
     """Return the file of a scenario: a path, the name of a ready one, or None for the built-in one.
 
     Raises:
-        NotFound: neither a file nor a ready scenario.
+        NotFound: the name is neither a file nor a ready scenario.
     """
     ready = ready_scenarios()
     if name is None:
@@ -131,7 +131,7 @@ def _schema() -> etree.XMLSchema:
 
 
 def schema_problems(root: etree._Element, name: str) -> list[Problem]:
-    """Return what the schema objects to."""
+    """Return the problems that the validation against the XML schema finds."""
     schema = _schema()
     if schema.validate(root):
         return []
@@ -140,7 +140,7 @@ def schema_problems(root: etree._Element, name: str) -> list[Problem]:
 
 
 def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioReading) -> Scenario:
-    """Traces and schedules are named relative to the scenario; from here on the working directory does not matter."""
+    """Return the scenario with absolute paths of traces and schedules, which its file names relative to its folder."""
 
     def absolute(stream: Traffic | WorkloadProducer) -> Traffic | WorkloadProducer:
         if not isinstance(stream.arrivals, TraceArrivals):
@@ -196,7 +196,7 @@ _Recording = TypeVar("_Recording", Replay, AnotherRecording)
 
 
 def _recording_at(named: _Recording, folder: Path, reading: ScenarioReading) -> _Recording:
-    """Return what names a recording with its absolute path, at the same place."""
+    """Return the part that names a recording with its absolute path, and keep the part's place in the file."""
     if "://" in named.recording:
         return named
     found = dataclasses.replace(named, recording=str((folder / named.recording).resolve()))
@@ -207,7 +207,7 @@ def _recording_at(named: _Recording, folder: Path, reading: ScenarioReading) -> 
 
 
 def _moved(value: Any, folder: Path, reading: ScenarioReading) -> Any:
-    """Return a part of a scenario whose traces and measured durations have absolute paths, at the same place."""
+    """Return a part with absolute paths of its traces and measured durations, and keep its place in the file."""
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         inner = getattr(value, field.name)
@@ -231,7 +231,7 @@ def _moved(value: Any, folder: Path, reading: ScenarioReading) -> Any:
 
 
 class _FileReading(ScenarioReading):
-    """Reads what a scenario refers to: profile files and the simulated service's configuration."""
+    """A reader of the files that a scenario refers to: profile files and the simulated service's configuration."""
 
     def __init__(self, folder: Path, variables: dict[str, str], environment: dict[str, str]) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class _FileReading(ScenarioReading):
         self._documents: dict[Path, Document | None] = {}
 
     def open(self, path: Path, name: str) -> Document:
-        """Parse a file and replace its variables; problems of variables are noted, others raised."""
+        """Parse a file and replace its variables; problems of variables are recorded, others raised."""
         document = parse_document(read_file(path, name, LIMITS), name, LIMITS, path.parent)
         self.problems += substitute(document, self._variables, self._environment)
         return document
@@ -273,7 +273,7 @@ class _FileReading(ScenarioReading):
         return None
 
     def service_of(self, element: etree._Element) -> ServiceSettings | None:
-        """Return the service that `<service file= name=>` names."""
+        """Return the service that `<service file= name=>` refers to."""
         from qsctl.config.load import load_configuration
 
         services = element.findall("service")
@@ -304,7 +304,7 @@ class _FileReading(ScenarioReading):
         return loaded.configuration.service
 
     def _recorded_service(self, element: etree._Element) -> ServiceSettings | None:
-        """Return the service of a run folder, as the run resolved it."""
+        """Return the service configuration stored in a run folder, as it was resolved for that run."""
         path = self._folder / SERVICE_FILE
         try:
             return msgspec.json.decode(read_file(path, str(path), LIMITS), type=ServiceSettings)

@@ -1,12 +1,12 @@
 """The XML form of a scenario: one table of elements and attributes, and the builder and writer that follow it.
 
-Elements with attributes in, dataclasses of `scenario.py` and `parts` out, or every problem in one error; and back: the
-canonical text and its digest. Decides which element a dataclass is, its attributes, their units and ranges. Does not
-decide which values fit together: that is `rules`; nor read a file: that is `scenario.xml`.
+In: elements with attributes. Out: dataclasses of `scenario.py` and `parts`, or every problem in one error. The reverse:
+the canonical text of a scenario and its digest. Decides the element of each dataclass, its attributes, their units and
+ranges. `rules` decides which values are compatible; `scenario.xml` reads the file.
 
-- `form.py`: what the table is made of; `values.py`: the texts of single values;
-- `elements.py`: the table; `client.py`, `broker_queue.py`, `engine.py`, `replay.py`: the parts of it by subject;
-- `build.py`: elements to dataclasses; `text.py`: a scenario as text again.
+- `form.py`: the classes of the table's entries; `values.py`: the texts of single values;
+- `elements.py`: the table; `_client.py`, `_broker_queue.py`, `_engine.py`, `replay.py`: its parts by subject;
+- `build.py`: elements to dataclasses; `text.py`: a scenario to its canonical text.
 
-Always: what is built, written and built again is equal. Read `form.py` first, then `elements.py`.
+Invariant: a scenario that is built, written and built again is equal. Read `form.py` first, then `elements.py`.
 """

@@ -1,4 +1,4 @@
-"""The elements of a queue of any broker; see `elements`."""
+"""The XML elements that describe a queue of any broker; `elements.py` puts them into the table."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ OBJECTIVE = Form("objective", b.DoneObjective, (Attribute("done", "done_ns", POS
 
 
 def broker_queue_form(arrivals: tuple[Form, ...], sizes: tuple[Form, ...]) -> Form:
-    """Return the element `<queue>`, with the forms of arrivals and sizes that other models have too."""
+    """Return the form of the element `<queue>`, with the forms of arrivals and sizes that all models share."""
     publisher = Form(
         "publisher",
         b.QueuePublisher,

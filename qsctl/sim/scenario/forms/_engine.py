@@ -1,4 +1,4 @@
-"""The elements of a scenario's integration engine; see `elements`."""
+"""The XML elements that describe a scenario's integration engine; `elements.py` puts them into the table."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ POWER_FAILURE = Form("power-failure", s.ClientInterval, _INTERVAL)
 
 
 def engine_form(arrivals: tuple[Form, ...], sizes: tuple[Form, ...], service: tuple[Form, ...]) -> Form:
-    """Return the element `<engine>`, with the forms of arrivals, sizes and service times that all models have."""
+    """Return the form of the element `<engine>`, with the forms of arrivals, sizes and service times of all models."""
     inbound = Form(
         "inbound",
         e.EngineInbound,

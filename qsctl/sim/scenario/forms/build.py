@@ -1,8 +1,7 @@
-"""The builder of a scenario: elements to dataclasses, by the table of `elements.py`; every problem is noted and reading
-continues.
+"""The builder of a scenario: elements to dataclasses, by the table of `elements.py`.
 
-Names the element path, the value found and the values allowed. Structure is checked here and by the XSD alike: this
-side explains, the XSD is for editors and a test proves that both agree.
+Every problem is recorded with the element path, the value found and the values allowed, and reading continues. The XSD
+checks the same structure for editors of XML; the messages here are more precise, and a test holds that both agree.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _UNITS: Final = {"tcpMaxWindowSize": " KB", "elidingDelay": "ms"}
 
 
 def _place(setting: ProfileSetting) -> str:
-    """Return where a scenario has a setting of a client profile, as its file shows it."""
+    """Return the XML text that sets a setting of a client profile in a scenario file."""
     step, _, attribute = setting.scenario.partition("/")
     element, _, key = step.rstrip("]").partition("[")
     name = f' name="{key}"' if key else ""
@@ -75,14 +74,14 @@ class ScenarioReading:
     def add(
         self, element: etree._Element, message: str, found: str = "", allowed: str = "", attribute: str = ""
     ) -> None:
-        """Note one problem and go on."""
+        """Record one problem; reading continues."""
         problem = problem_at(element, message, found=found, allowed=allowed)
         if attribute:
             problem = dataclasses.replace(problem, path=f"{problem.path}/@{attribute}")
         self.problems.append(problem)
 
     def remember(self, made: object, element: etree._Element) -> None:
-        """Note where an object was written."""
+        """Record the element that an object was made from."""
         self._places[id(made)] = (made, element)
 
     def place_of(self, made: object) -> etree._Element | None:
@@ -95,20 +94,20 @@ class ScenarioReading:
         return element
 
     def service_of(self, element: etree._Element) -> ServiceSettings | None:
-        """Return the service of a `<workload>`; None where it cannot be had, which is then a problem already noted."""
+        """Return the service of a `<workload>`; None if it cannot be read, after its problems were recorded."""
         self.add(element, "a workload needs files", allowed='<service file="…"/>')
         return None
 
 
 def elements_of(element: etree._Element) -> Iterator[etree._Element]:
-    """Its child elements, without comments and processing instructions."""
+    """Yield an element's child elements, without comments and processing instructions."""
     return element.iterchildren("{*}*")
 
 
 def build(form: Form, element: etree._Element, reading: ScenarioReading, given: dict[str, object] | None = None) -> Any:
-    """Return the dataclass that an element describes; None where problems leave none.
+    """Return the dataclass that an element describes; None if problems prevent building it.
 
-    `given` are fields that the caller has read by itself.
+    `given` contains fields that the caller has read by itself.
     """
     values: dict[str, object] = dict(given or {})
     if reading.model not in form.models:
@@ -312,7 +311,7 @@ def _read_columns(
 
 
 def _class_of_service(element: etree._Element, reading: ScenarioReading) -> dict[str, object]:
-    """`delivery` and `cos` instead of a queue's name [SOL-QUEUES].
+    """Return the queue that `delivery` and `cos` select, for an element that does not name one [SOL-QUEUES].
 
     A direct message of COS 1, 2, 3 goes to D-1, D-2, D-3. A guaranteed one goes to G-1 and its COS is its discard
     eligibility: 1 is low, 2 is treated as low, 3 is high.
@@ -352,14 +351,14 @@ def _class_of_service(element: etree._Element, reading: ScenarioReading) -> dict
 
 
 def one_of(models: frozenset[Model]) -> str:
-    """Return the models that know a setting."""
+    """Return the names of models, joined by "or"."""
     return " or ".join(sorted(models))
 
 
 def semp_hint(name: str) -> str:
-    """Return where a scenario sets a SEMP attribute of a client profile, or the new place of a former setting.
+    """Return a hint that names the scenario setting of a SEMP attribute, or the new name of a renamed setting.
 
-    Empty for any other name.
+    Any other name gives an empty text.
     """
     if name in _RENAMED:
         return _RENAMED[name]
@@ -371,7 +370,7 @@ def semp_hint(name: str) -> str:
 
 
 def elsewhere_hint(form: Form, name: str) -> str:
-    """Return what else has an attribute that an element does not have; empty where nothing has."""
+    """Return a hint that names the element which has this attribute instead; empty if no element is known."""
     return f": {form.elsewhere[name]}" if name in form.elsewhere else ""
 
 

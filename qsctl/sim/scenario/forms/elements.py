@@ -66,7 +66,7 @@ TIBCO_QUEUE_NAME: Final = Value(
 
 
 def queue_name(model: s.Model) -> Value:
-    """Return how a queue is named in a scenario of this model."""
+    """Return the kind of value that names a queue in a scenario of this model."""
     return TIBCO_QUEUE_NAME if model is s.Model.TIBCO else QUEUE_NAME
 
 

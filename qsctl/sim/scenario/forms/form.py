@@ -23,20 +23,20 @@ EVERY_MODEL: Final = frozenset(s.Model)
 
 
 def value_at(holder: Any, path: str) -> Any:
-    """Return a field of a dataclass; with dots it is a field of what an outer one holds."""
+    """Return the value of a field of a dataclass; a path with dots leads into nested dataclasses."""
     for name in path.split("."):
         holder = getattr(holder, name)
     return holder
 
 
 def with_value(holder: Any, path: str, value: object) -> Any:
-    """Return a dataclass with another value at this field, with dots as for `value_at`."""
+    """Return a copy of a dataclass with another value of this field; dots lead into nested dataclasses."""
     name, _, inner = path.partition(".")
     return replace(holder, **{name: with_value(getattr(holder, name), inner, value) if inner else value})
 
 
 def default_at(kind: type[object], path: str) -> Any:
-    """Return the default of a field of a dataclass, with dots as for `value_at`."""
+    """Return the default of a field of a dataclass; dots lead into nested dataclasses."""
     name, _, inner = path.partition(".")
     default = next(each.default for each in fields(kind) if each.name == name)  # type: ignore[arg-type]
     return value_at(default, inner) if inner else default
@@ -44,7 +44,7 @@ def default_at(kind: type[object], path: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An XML attribute and the field that it sets, see `value_at`; in scenarios of other `models` it is refused."""
+    """An XML attribute and the path of the field that it sets; scenarios of models outside `models` refuse it."""
 
     name: str
     field: str
@@ -55,13 +55,13 @@ class Attribute:
     """The text in a TIBCO scenario, where that differs."""
 
     def value_for(self, model: s.Model) -> Value:
-        """Return how it is written in a scenario of this model."""
+        """Return the kind of the attribute's value in a scenario of this model."""
         return self.tibco_value if model is s.Model.TIBCO and self.tibco_value is not None else self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A field that holds other elements: one, or with `many` a tuple; `mapping`: a dict by the child's key."""
+    """A field that contains child elements: one, a tuple with `many`, or a dict by the child's key with `mapping`."""
 
     field: str
     forms: tuple[Form, ...]
@@ -80,11 +80,11 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An element: the dataclass it makes, its attributes and children.
+    """An XML element: the dataclass that it describes, its attributes and its children.
 
-    `key` is the attribute that `element[key]` of a path names; without one, elements are numbered from 1. `aside`
-    names the attributes and `foreign` the child elements that the XML reader treats by itself. In scenarios of other
-    `models` the element is refused.
+    `key` is the attribute whose value identifies the element in a path, as in `element[key]`; elements without one are
+    numbered from 1. `aside` names the attributes and `foreign` the child elements that the XML reader processes itself.
+    Scenarios of models outside `models` refuse the element.
     """
 
     element: str
@@ -97,7 +97,7 @@ class Form:
     foreign: tuple[str, ...] = ()
     models: frozenset[s.Model] = EVERY_MODEL
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Attributes that it does not have, each with what has it: for the error of one who writes it here."""
+    """Attributes that belong to other elements, each with the text that names the right one, for error messages."""
 
     def attribute(self, name: str) -> Attribute | None:
         """Return the attribute of this name."""

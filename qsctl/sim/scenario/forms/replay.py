@@ -1,4 +1,4 @@
-"""The elements of a replay: `<replay>` and its `<queue>` elements, see `elements.py`."""
+"""The XML elements of a replay: `<replay>` and its `<queue>` elements; `elements.py` puts them into the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOLDER: Final = "settings."
 
 
 def _value_of(place: SettingPlace) -> Value:
-    """Return how a setting of a service's file is written in a scenario."""
+    """Return the kind of value that a setting of a service file has in a scenario."""
     value = place.setting.value
     if value is DURATION:
         return DURATION
@@ -25,7 +25,7 @@ def _value_of(place: SettingPlace) -> Value:
 
 
 def _varied() -> Iterator[Attribute]:
-    """Yield the attributes of a queue's settings: those of the table, and a limit that a reader's QoS sets."""
+    """Yield the attributes of a queue's settings: those of the settings table, and the limit set by a reader's QoS."""
     for place in settings_in(QUEUE):
         if place.setting.replay:
             yield Attribute(place.setting.replay, f"{_HOLDER}{place.field}", _value_of(place))

@@ -1,7 +1,7 @@
-"""A scenario as text again: the canonical XML of what was run, after variables, references and overrides.
+"""The canonical XML text of a scenario, after variables, references and overrides were applied.
 
-Values at their default are left out, except where the scenario itself is identified. Reading the text back gives the
-same scenario; a run folder keeps it as `scenario.xml`.
+Values equal to their default are omitted, except those that identify the scenario itself. Reading the text back gives
+the same scenario; a run folder keeps it as `scenario.xml`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _INDENT: Final = "  "
 
 
 def scenario_text(scenario: Scenario) -> str:
-    """Return the scenario as XML. `<service>` refers to `service.json` beside it."""
+    """Return the scenario as XML. Its `<service>` refers to a file `service.json` in the same folder."""
     return _text(scenario, portable=False)
 
 
 def scenario_digest(scenario: Scenario) -> str:
-    """Sixteen hexadecimal digits that are the same wherever the same scenario is run with the same seed.
+    """Return sixteen hexadecimal digits that are the same on every machine for the same scenario and seed.
 
-    Traces and schedules count by their content, not by where they lie; how much is logged and how often it is repeated
-    do not count.
+    Traces and schedules enter the digest by their content, not by their path; the amount of logging and the number of
+    repetitions do not enter it.
     """
     plain = dataclasses.replace(scenario, log_level="messages", replications=1, description="")
     if plain.world is not None and plain.world.schedule:
@@ -55,13 +55,13 @@ def _text(scenario: Scenario, *, portable: bool) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ScenarioWriter:
-    """Writes for one model; `portable`: traces by their content."""
+    """A writer of the scenarios of one model; with `portable`, traces are written by content instead of by path."""
 
     model: Model
     portable: bool
 
     def write(self, form: Form, value: Any, extra: dict[str, str], lines: list[str], depth: int) -> None:
-        """Write one object as an element."""
+        """Append one object to `lines` as an element."""
         attributes = dict(extra)
         for attribute in form.attributes:
             text = self._attribute_text(form, value, attribute)

@@ -52,7 +52,7 @@ def _range(minimum: int, maximum: int | None) -> str:
 
 
 def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
-    """Return a whole number; with `unlimited`, -1 and the word `unlimited` are the same and mean no limit."""
+    """Return the kind of whole numbers; with `unlimited`, both -1 and the word `unlimited` mean no limit."""
 
     def read(text: str) -> object:
         if unlimited and text in {"unlimited", "-1"}:
@@ -66,13 +66,13 @@ def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = F
 
 
 def whole_number_of(field: str) -> Value:
-    """Return a whole number in the range that a setting of a client profile has."""
+    """Return the kind of whole numbers in the range of a client profile's setting."""
     setting = BY_FIELD[field]
     return integer(setting.minimum, setting.maximum)
 
 
 def size(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
-    """Return bytes: a number, with B, KB, MB or GB after it when wanted; `unlimited` as in `integer`."""
+    """Return the kind of sizes in bytes: a number, optionally with B, KB, MB or GB; `unlimited` as in `integer`."""
 
     def read(text: str) -> object:
         if unlimited and text in {"unlimited", "-1"}:
@@ -167,7 +167,7 @@ def _read_positive_duration(text: str) -> object:
 
 
 def _read_boolean(text: str) -> object:
-    """As in the service's own files: true, false, 1, 0, yes, no, in any case."""
+    """Read a boolean as in service files: true, false, 1, 0, yes or no, in upper or lower case."""
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     if text.lower() not in words:
         raise ValueError(text)
@@ -208,7 +208,7 @@ TEXT: Final = Value("a text that is not empty", lambda text: _matched(r"(?s:.+)"
 
 
 def choice(kind: type[StrEnum], **aliases: StrEnum) -> Value:
-    """Return one of an enumeration, with other spellings for some."""
+    """Return the kind of an enumeration's members; `aliases` are further spellings."""
     names = {member.value: member for member in kind} | aliases
 
     def read(text: str) -> object:

@@ -52,8 +52,8 @@ def with_engine_value(engine: Engine, path: str, text: str) -> Engine | None:
     """Return an engine with a value that only a short path sets; None: the path is another one.
 
     Raises:
-        UsageError: the thread or the procedure is not there.
-        InvalidInput: the value is not understood, or names no process.
+        UsageError: the thread or the procedure does not exist.
+        InvalidInput: the value cannot be read, or does not name a process.
     """
     named = _NAMED.fullmatch(path)
     if named is not None:
@@ -79,11 +79,11 @@ def with_engine_value(engine: Engine, path: str, text: str) -> Engine | None:
 
 
 def moved(engine: Engine, name: str, to: str, path: str = "") -> Engine:
-    """Return an engine with a thread in another process, behind the threads that this has.
+    """Return an engine with a thread moved to another process, as the last of its threads.
 
     Raises:
-        UsageError: there is no such thread.
-        InvalidInput: there is no such process.
+        UsageError: the thread does not exist.
+        InvalidInput: the process does not exist.
     """
     source = _process_of(engine, name, path or name)
     if to not in {each.name for each in engine.processes}:
@@ -105,7 +105,7 @@ def thread_of(engine: Engine, path: str) -> object:
 
 
 def engine_paths(engine: Engine) -> Iterator[str]:
-    """Yield the paths that only this module knows, for completion."""
+    """Yield the paths that this module adds to those of the table, for shell completion."""
     names: dict[str, None] = {}
     for process in engine.processes:
         for thread in process.threads:
@@ -177,7 +177,7 @@ def _with_duration(engine: Engine, name: str, path: str, text: str) -> Engine:
 
 
 def _map_named(engine: Engine, change: Callable[[Any], Any]) -> Engine:
-    """Return an engine with each procedure and translation replaced by what a function makes of it."""
+    """Return an engine with a function applied to each procedure and translation."""
 
     def stack(given: tuple[EngineProcedure, ...]) -> tuple[EngineProcedure, ...]:
         return tuple(map(change, given))

@@ -1,7 +1,7 @@
-"""A client profile of a broker in place of a scenario's profile: which one it replaces, and which values change.
+"""A broker's client profile in place of a profile of a scenario: the profile that it replaces, and the changed values.
 
-Decides: what of a client profile the simulator knows (the table's column `scenario`), and that weights, the transmit
-queue and the admission stay the scenario's.
+Decides which settings of a client profile are simulated (the column `scenario` of the settings table). Weights, the
+transmit queue and the admission remain those of the scenario.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Overlaid:
 
 
 def overlay(scenario: Scenario, profile: ClientProfile, target: str | None = None) -> Overlaid:
-    """Return a copy of the scenario in which one profile has the values of a broker's.
+    """Return a copy of the scenario in which one profile has the values of a broker's client profile.
 
     Args:
         scenario: of the Solace model.
@@ -36,7 +36,7 @@ def overlay(scenario: Scenario, profile: ClientProfile, target: str | None = Non
 
     Raises:
         InvalidInput: the scenario is of another model, and so has no such profile.
-        UsageError: there is no such profile, or it is not clear which is meant.
+        UsageError: the profile does not exist, or several could be meant.
     """
     if scenario.model is not Model.SOLACE:
         raise InvalidInput(

@@ -53,8 +53,8 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
     Parts that no path names stay the same objects.
 
     Raises:
-        UsageError: a path leads nowhere: the message lists what exists at the place where it fails.
-        InvalidInput: a value is not of its kind: the message has the allowed values.
+        UsageError: a path does not exist; the message lists the names that exist where it fails.
+        InvalidInput: a value is not of its kind; the message contains the allowed values.
     """
     for given, text in values.items():
         path = whole_path(given)
@@ -71,7 +71,7 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
 
 
 def _changed(scenario: Scenario, path: str, text: str) -> Any:
-    """Return the scenario with one value."""
+    """Return the scenario with the value of one path replaced."""
     if scenario.engine is not None:
         try:
             engine = with_engine_value(scenario.engine, path, text)
@@ -123,7 +123,7 @@ def _parse(path: str) -> tuple[_Step, ...]:
 
 
 def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
-    """Return the value with the override applied below it."""
+    """Return a part of the scenario with the override applied; `depth` is the number of steps already followed."""
     step = override.steps[depth]
     last = depth == len(override.steps) - 1
     attribute = form.attribute(step.name)
@@ -150,7 +150,7 @@ def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
 
 
 def _transparent(form: Form, value: Any, step: _Step) -> list[tuple[Child, Form]]:
-    """Return the single children through which this step can be reached without naming them."""
+    """Return the non-repeated children that a path may omit before this step."""
     found = []
     for child in form.children:
         if child.many:
@@ -221,7 +221,7 @@ def _with_mapping(value: Any, child: Child, form: Form, override: _Override, dep
 
 
 def _all_limits(given: Mapping[Queue, QueueLimits], model: Model) -> Mapping[Queue, QueueLimits]:
-    """Return a profile's queues, those with default limits too; a TIBCO profile has the one that it names."""
+    """Return the limits of all queues of a profile, defaults included; of a TIBCO profile only those stated."""
     return given if model is Model.TIBCO else default_queue_limits() | dict(given)
 
 
@@ -244,13 +244,13 @@ def _with_column(value: Any, columns: Columns, override: _Override, depth: int) 
 
 
 def _names(form: Form, elements: Sequence[Any]) -> list[str]:
-    """Return what the elements are called; none where they have no name."""
+    """Return the names of elements; an empty list if elements of this form have no name."""
     key = form.attribute(form.key) if form.key else None
     return [] if key is None else [str(getattr(each, key.field)) for each in elements]
 
 
 def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
-    """Return what identifies each element: its name, or its number from 1 where there is none or two are alike."""
+    """Return the key of each element: its name, or its number from 1 if it has none or shares it with another."""
     names = _names(form, elements)
     if names and len(set(names)) == len(names):
         return names
@@ -258,7 +258,7 @@ def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
 
 
 def _chosen(form: Form, elements: Sequence[Any], override: _Override, depth: int) -> set[int]:
-    """Return the elements that a step means; a name that several have means all of them."""
+    """Return the indices of the elements that a step selects; a name that several share selects all of them."""
     keys = _keys(form, elements)
     step = override.steps[depth]
     if step.key == EVERY and keys:
@@ -314,7 +314,7 @@ def _lost(form: Form | None, value: Any, override: _Override, depth: int, found:
 
 
 def _names_at(form: Form, value: Any) -> list[str]:
-    """Return what can follow at this place: attributes, then elements with their keys."""
+    """Return the names that a path may continue with: attributes, then elements with their keys."""
     names = [each.name for each in form.attributes]
     for child in form.children:
         inner = getattr(value, child.field)

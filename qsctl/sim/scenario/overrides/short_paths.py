@@ -1,6 +1,6 @@
 """Short names of the settings that are varied most: `max-depth(D-1)` for `profile[*]/queue[D-1]/max-depth`.
 
-What takes a path takes a short name, too: `--set`, `--grid` and `--vary`.
+The options `--set`, `--grid` and `--vary` accept a short name wherever they accept a path.
 """
 
 from __future__ import annotations

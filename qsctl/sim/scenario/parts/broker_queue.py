@@ -1,6 +1,6 @@
 """A queue of any broker, its publishers, consumers and dead letters, as a scenario states them.
 
-What each setting does, with the brokers' own documents for it, is in `sim/broker_queue/__init__.py`.
+`sim/broker_queue/__init__.py` describes the effect of each setting and cites the brokers' documents.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from qsctl.sim.scenario.parts.work_time import NO_WORK, BackOff, WorkTime
 
 
 class DeliveryOrder(StrEnum):
-    """In which order ready messages are delivered."""
+    """The order in which ready messages are delivered."""
 
     FIFO = "fifo"
     PRIORITY = "priority"
     KEY = "key"
-    """One message of a key, or partition, at a time."""
+    """One message at a time of each key, or of each partition."""
 
 
 class QueueAccess(StrEnum):
@@ -29,7 +29,7 @@ class QueueAccess(StrEnum):
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
-    """One of them; the others are on standby."""
+    """One consumer receives all messages; the others are on standby."""
 
 
 class ExpiryPlace(StrEnum):
@@ -43,9 +43,9 @@ class ConnectionLoss(StrEnum):
     """The time at which unacknowledged messages of a consumer return after it left."""
 
     RETURN = "return"
-    """At once."""
+    """They return immediately."""
     TIME_OUT = "time-out"
-    """When its visibility time-out is over."""
+    """A message returns when its visibility time-out expires."""
 
 
 class RefusalReaction(StrEnum):
@@ -54,7 +54,7 @@ class RefusalReaction(StrEnum):
     LOSE = "lose"
     RETRY = "retry"
     BLOCK = "block"
-    """It waits, and all its later messages behind it, until there is room."""
+    """The publisher blocks, with all its later messages, until the queue has room."""
 
 
 class ReceiveMode(StrEnum):
@@ -76,7 +76,7 @@ class ReturnPlace(StrEnum):
     """The place of a message that was delivered and returns."""
 
     HEAD = "head"
-    """Before all that were never delivered, behind those that came back before."""
+    """Ahead of all messages never delivered, after those that returned earlier."""
     TAIL = "tail"
 
 
@@ -85,7 +85,7 @@ class FailureReport(StrEnum):
 
     REJECT = "reject"
     SILENT = "silent"
-    """Nothing: the visibility time-out brings it back."""
+    """No answer: the message returns when its visibility time-out expires."""
 
 
 class LimitScope(StrEnum):
@@ -93,7 +93,7 @@ class LimitScope(StrEnum):
 
     ALL = "all"
     READY = "ready"
-    """Those that are not with a consumer."""
+    """Messages that are ready, without those delivered and not yet acknowledged."""
 
 
 class OverflowRule(StrEnum):
@@ -101,13 +101,13 @@ class OverflowRule(StrEnum):
 
     REJECT = "reject"
     REJECT_DEAD_LETTER = "reject-dead-letter"
-    """It is refused, and a dead letter besides."""
+    """The message is refused, and a copy is dead-lettered."""
     DROP_HEAD = "drop-head"
-    """Those to be delivered next are dropped until it has room."""
+    """Messages at the head of the queue are dropped until the new one has room."""
     DROP_TAIL = "drop-tail"
-    """It is dropped, and its publisher learns nothing."""
+    """The message is dropped, and its publisher is not notified."""
     BLOCK = "block"
-    """Publishers wait, whatever their `on-refusal`."""
+    """Publishers block, regardless of their `on-refusal`."""
 
 
 class DeadOverflow(StrEnum):
@@ -130,14 +130,14 @@ QueueArrivals: TypeAlias = Arrivals | ClosedArrivals
 
 @dataclass(frozen=True, slots=True)
 class QueuePublisher:
-    """A stream of messages. Without a class, each message has one by the classes' weights."""
+    """A stream of messages. Without `work_class`, each message draws its class by the classes' weights."""
 
     name: str
     arrivals: QueueArrivals
     size: Size = ConstantSize()
     work_class: str = ""
     batch: int = 1
-    """Messages at each arrival; those of one are alike in size and key."""
+    """Number of messages at each arrival, all of the same size and key."""
     keys: int = 1
     key_skew: float = 0.0
     """Zipf exponent of the keys' popularity; 0 is uniform."""
@@ -163,7 +163,7 @@ class QueueBacklog:
 
 @dataclass(frozen=True, slots=True)
 class WorkClass:
-    """Messages alike in what they need."""
+    """A class of messages with the same distribution of work, priority and probabilities of failure."""
 
     name: str
     work: WorkTime
@@ -172,7 +172,7 @@ class WorkClass:
     fails: float = 0.0
     """Probability that an attempt fails."""
     poison: float = 0.0
-    """Probability that a message is one on which each attempt fails."""
+    """Probability that every attempt on a message fails."""
     time_to_live_ns: Nanoseconds = INFINITE_NS
 
 
@@ -186,23 +186,23 @@ class ClassWork:
 
 @dataclass(frozen=True, slots=True)
 class QueueWorkers:
-    """`count` consumers alike, each with `servers` that work side by side.
+    """A group of `count` equal consumers, each with `servers` parallel servers.
 
-    `pauses`: they begin no work. `absences`: they are gone, with what they worked on.
+    During `pauses` they begin no work. During `absences` they are disconnected, and their current work is aborted.
     """
 
     name: str
     count: int = 1
     servers: int = 1
     prefetch: int = 1
-    """Messages that one consumer has received and not acknowledged; -1: no limit."""
+    """Maximum number of unacknowledged messages of one consumer; -1: no limit."""
     receive: ReceiveMode = ReceiveMode.PUSH
     batch: int = 1
-    """Messages that an answer to a poll has at most."""
+    """Maximum number of messages in the answer to a poll."""
     wait_ns: Nanoseconds = 20 * SECOND_NS
-    """Time that a poll waits at the broker for a message."""
+    """Maximum time that a poll waits at the broker for a message (long polling)."""
     poll_interval_ns: Nanoseconds = 0
-    """After an empty answer."""
+    """Time from an empty answer to the next poll."""
     round_trip_ns: Nanoseconds = 0
     speed: float = 1.0
     acknowledge_batch: int = 1
@@ -214,12 +214,12 @@ class QueueWorkers:
 
 @dataclass(frozen=True, slots=True)
 class VisibilityRule:
-    """The time at which a delivered message without an answer returns."""
+    """The visibility time-out, after which a delivered and unanswered message returns to the queue."""
 
     timeouts_ns: tuple[Nanoseconds, ...]
-    """Of the first delivery, the second and so on; the last one of all later ones."""
+    """The time-out of the first delivery, the second, and so on; the last value applies to all later ones."""
     heartbeat_ns: Nanoseconds = 0
-    """While it works on a message, a consumer extends the time-out this often; 0: never."""
+    """Interval at which a consumer extends the time-out of a message that it works on; 0: it never does."""
     late: LateAcknowledgmentRule = LateAcknowledgmentRule.UNTIL_REDELIVERED
 
 
@@ -230,9 +230,9 @@ class RetryRule:
     max_deliveries: int = -1
     to: ReturnPlace = ReturnPlace.HEAD
     back_off: BackOff = BackOff()
-    """Before a rejected message is ready again."""
+    """Delay before a rejected message is ready again."""
     jitter: float = 0.0
-    """Part of a back-off by which it is shortened at most."""
+    """Maximum fraction by which a back-off is randomly shortened."""
     on_failure: FailureReport = FailureReport.REJECT
 
 
@@ -251,7 +251,7 @@ class DeadLetterLimits:
     """The queue of dead letters."""
 
     name: str = ""
-    """Empty: the queue's name and `.dead`."""
+    """The name of the dead-letter queue; empty: the queue's name followed by `.dead`."""
     max_messages: int = -1
     max_bytes: int = -1
     time_to_live_ns: Nanoseconds = INFINITE_NS
@@ -266,14 +266,14 @@ class WorkOutage:
     duration_ns: Nanoseconds
     every_ns: Nanoseconds = INFINITE_NS
     work_class: str = ""
-    """Empty: of every class."""
+    """The class whose work fails; empty: every class."""
     work: WorkTime | None = None
-    """Duration of such an attempt; None: as usual."""
+    """Duration of an attempt that fails because of the outage; None: that of any other attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoscalingRule:
-    """The number of some consumers, by the messages in the queue."""
+    """A rule that scales the number of consumers of one group with the number of messages in the queue."""
 
     workers: str
     messages_per_consumer: int
@@ -282,12 +282,12 @@ class AutoscalingRule:
     every_ns: Nanoseconds = 30 * SECOND_NS
     start_up: WorkTime = NO_WORK
     scale_in_delay_ns: Nanoseconds = 5 * MINUTE_NS
-    """A consumer ends only when for so long no more were wanted."""
+    """Time for which fewer consumers must have sufficed before one is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkPrices:
-    """The prices, in any currency."""
+    """The prices of requests and of consumers' hours, in any currency."""
 
     million_requests: float = 0.0
     worker_hour: float = 0.0
@@ -295,14 +295,14 @@ class WorkPrices:
 
 @dataclass(frozen=True, slots=True)
 class DoneObjective:
-    """Within which time a message shall be done."""
+    """The objective for the time within which a message is done."""
 
     done_ns: Nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerQueue:
-    """A queue."""
+    """A queue with its publishers, consumers, limits and dead letters."""
 
     name: str
     publishers: tuple[QueuePublisher, ...]
@@ -311,13 +311,13 @@ class BrokerQueue:
     order: DeliveryOrder = DeliveryOrder.FIFO
     priorities: int = 10
     partitions: int = 0
-    """0: each key by itself, to any consumer."""
+    """Number of partitions; 0: every key is ordered by itself and may be delivered to any consumer."""
     access: QueueAccess = QueueAccess.SHARED
     rebalance_ns: Nanoseconds = 0
-    """After a consumer came or left nothing is delivered for so long: of partitions and exclusive consumers."""
+    """Pause of delivery after a consumer joins or leaves; for partitioned queues and exclusive consumers."""
     max_unacknowledged: int = -1
     delay_ns: Nanoseconds = 0
-    """Before an accepted message is ready."""
+    """Delay before an accepted message is ready for delivery."""
     time_to_live_ns: Nanoseconds = INFINITE_NS
     expires: ExpiryPlace = ExpiryPlace.ANYWHERE
     connection_loss: ConnectionLoss = ConnectionLoss.RETURN
@@ -333,5 +333,5 @@ class BrokerQueue:
 
     @property
     def dead_name(self) -> str:
-        """The name of its queue of dead letters."""
+        """The name of the queue's dead-letter queue."""
         return (self.dead_letters.name if self.dead_letters else "") or f"{self.name}.dead"

@@ -1,4 +1,4 @@
-"""The clients of a broker: their connections, how long their applications work on a message, when they are away.
+"""The clients of a broker: their connections, their applications' service times, their pauses and absences.
 
 The distributions of the service time are those that the lengths of messages have.
 """
@@ -16,7 +16,7 @@ LONGEST_NS: Final = 3600 * SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class ConstantTime:
-    """Every message takes the same time; 0: messages are read at once, however many they are."""
+    """The same time for every message; 0: any number of messages is read immediately."""
 
     duration_ns: Nanoseconds = 0
 
@@ -31,7 +31,7 @@ class UniformTime:
 
 @dataclass(frozen=True, slots=True)
 class LognormalTime:
-    """Median and sigma of the logarithm; cut at the maximum, never below a nanosecond."""
+    """Lognormal times, by the median and the sigma of the logarithm; at most the maximum, at least one nanosecond."""
 
     median_ns: Nanoseconds
     sigma: float
@@ -57,7 +57,7 @@ class ParetoTime:
 
 @dataclass(frozen=True, slots=True)
 class MixedTime:
-    """Times with weights."""
+    """Times drawn from a list with weights."""
 
     times_ns: tuple[Nanoseconds, ...]
     weights: tuple[float, ...]
@@ -68,7 +68,7 @@ ServiceTime: TypeAlias = ConstantTime | UniformTime | LognormalTime | Exponentia
 
 @dataclass(frozen=True, slots=True)
 class ClientInterval:
-    """From `start_ns` on for `duration_ns`; with a period it comes again."""
+    """An interval of `duration_ns` from `start_ns`, repeated if it has a period."""
 
     start_ns: Nanoseconds
     duration_ns: Nanoseconds
@@ -82,7 +82,7 @@ READERS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClientGroup:
-    """`count` clients alike. `pauses`: their readers begin no message; `absences`: disconnected."""
+    """A group of `count` equal clients. In `pauses` they begin no message; in `absences` they are disconnected."""
 
     name: str
     port: str
@@ -90,20 +90,20 @@ class ClientGroup:
     count: int = 1
     round_trip_ns: Nanoseconds = MILLISECOND_NS
     link_rate_bits_per_second: int = 0
-    """A slower link behind the port; 0: the port's rate."""
+    """The rate of a slower link between port and client, in bits a second; 0: the port's rate."""
     loss_probability: float = 0.0
-    """Of each TCP segment that is sent to the client."""
+    """Probability that a TCP segment sent to the client is lost."""
     delayed_acknowledgment_ns: Nanoseconds = 40 * MILLISECOND_NS
     """A segment that no second one follows for this long is acknowledged alone (RFC 1122, 4.2.3.2), where segments are
     lost; 0: each is acknowledged as it arrives. 40 ms is Linux's."""
     acknowledgment_latency_ns: Nanoseconds = 0
     """Time that TCP's acknowledgments take beyond the round trip; it limits a rate only through the window."""
     receive_buffer_bytes: int = 0
-    """Capacity for bytes that a connection has received and its readers have not begun; 0: as large as the profile's
-    maximum window.
+    """The size of a connection's receive buffer, for bytes whose reading has not begun; 0: the profile's maximum
+    window.
     """
     readers: int = 1
-    """Messages that the application works on at a time, in the order in which they came."""
+    """Number of messages that the application works on in parallel, in the order of arrival."""
     service_time: ServiceTime = ConstantTime()
     """Time that a reader needs for a message."""
     neighbor: bool = False

@@ -15,9 +15,9 @@ class Access(StrEnum):
     """The flows that a durable queue sends to."""
 
     EXCLUSIVE = "exclusive"
-    """The one that bound first; the next one when its client disconnects."""
+    """Only the flow that bound first, and the next one after its client disconnects."""
     NON_EXCLUSIVE = "non-exclusive"
-    """All in turn, each as far as its window goes."""
+    """All flows in turn, each within its window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,20 +28,20 @@ class FlowSettings:
     acknowledge_delay_ns: Nanoseconds = 0
     """From a message's end of service to the application's acknowledgment; INFINITE_NS: it never acknowledges."""
     library_threshold_percent: int = 60
-    """Of the window: so much read, and the client's library acknowledges it; 0: each message as it is read."""
+    """Fraction of the window after whose reading the client's library acknowledges; 0: it acknowledges each message."""
     library_timer_ns: Nanoseconds = SECOND_NS
-    """After the first message read that the library has not acknowledged, it does so at the latest."""
+    """Maximum time from reading a message to the library's acknowledgment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpoolSettings:
-    """The limits of what keeps guaranteed messages: of an endpoint or a durable queue."""
+    """The limits of an endpoint or a durable queue, which stores guaranteed messages."""
 
     unacknowledged_limit_messages: int = 10_000
-    """Deliveries of a flow that the application has not acknowledged; -1: no limit."""
+    """Maximum number of deliveries of a flow that the application has not acknowledged; -1: no limit."""
     max_messages: int = -1
     max_spool_usage_bytes: int = -1
-    """Bytes of the messages that it may hold; one that would carry it beyond is refused. -1: no limit."""
+    """Maximum total bytes of stored messages; a message that would exceed it is refused. -1: no limit."""
     low_priority_limit_messages: int = -1
 
 
@@ -65,17 +65,17 @@ class DurableQueue(SpoolSettings):
     respects_priority: bool = False
     """Whether messages of a higher priority are delivered first."""
     partitions: int = 0
-    """Of a non-exclusive queue: the number of partitions; each key's messages are in one, which has one flow; 0:
-    none.
+    """Number of partitions of a non-exclusive queue; a key belongs to one partition, a partition to one flow; 0:
+    not partitioned.
     """
     rebalance_delay_ns: Nanoseconds = 5 * SECOND_NS
-    """After a flow came or went, the partitions are dealt out again."""
+    """Delay from a flow's bind or unbind to the new assignment of the partitions."""
     max_handoff_ns: Nanoseconds = 3 * SECOND_NS
     """Longest time that a partition whose flow changes waits for messages that its old flow has not acknowledged."""
     respects_time_to_live: bool = False
     max_time_to_live_ns: Nanoseconds = INFINITE_NS
     max_redelivery: int = -1
-    """Deliveries after the first; a message that would need another one is removed. -1: no limit."""
+    """Maximum number of redeliveries, after which a message is removed. -1: no limit."""
     dead_message_queue: str = ""
     """The durable queue that removed messages are moved to, if they are eligible; empty: all are deleted."""
     flows: tuple[Flow, ...] = ()

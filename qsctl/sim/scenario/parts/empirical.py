@@ -1,4 +1,4 @@
-"""Measured durations from a CSV file: which columns there must be, and one clear error where they are not."""
+"""The reader of measured durations from a CSV file, which reports missing columns and invalid values."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _COLUMNS: Final = f"Give one of the columns {', '.join(UNITS_NS)}, and optionall
 
 
 def read_times(path: Path) -> tuple[tuple[Nanoseconds, ...], tuple[int, ...]]:
-    """Return the distinct durations of a file, ascending, and how often each is there.
+    """Return the distinct durations of a file, ascending, and the number of occurrences of each.
 
     Raises:
-        InvalidInput: it cannot be read, lacks the column, or a value is not what it must be: named with its line.
+        InvalidInput: the file cannot be read, lacks the column, or has an invalid value; the message names the line.
     """
     found: dict[Nanoseconds, int] = {}
     try:

@@ -21,15 +21,15 @@ class Behaviour(StrEnum):
 
     PASS = "pass"
     CHANGE = "change"
-    """It continues with other content."""
+    """The message continues with changed content."""
     DROP = "drop"
-    """KILL."""
+    """The message is deleted (the engine's disposition KILL)."""
     SPLIT = "split"
-    """It makes several messages, which continue."""
+    """The procedure makes several messages of one, which all continue."""
     FAIL = "fail"
-    """It breaks off."""
+    """The procedure aborts with an error."""
     LOOP = "loop"
-    """It never comes back."""
+    """The procedure never returns."""
     SEND = "send"
     OVER = "over"
     PROTO = "proto"
@@ -37,7 +37,7 @@ class Behaviour(StrEnum):
     KILLREPLY = "killreply"
     REROUTE = "reroute"
     RETRY = "retry"
-    """It asks for other runs, `times` of them, then continues."""
+    """The procedure answers RETRY until the message had `times` attempts; then the message continues."""
 
 
 class Spread(StrEnum):
@@ -49,12 +49,12 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineProcedure:
-    """A procedure."""
+    """A user procedure of the engine: its action, the messages that it applies to, and its duration."""
 
     does: Behaviour = Behaviour.PASS
     every: int = 1
     results: int = 2
-    """Messages of `split`."""
+    """Number of messages that `split` makes of one."""
     to: str = ""
     """The destination of `send`."""
     transaction: str = ""
@@ -63,20 +63,20 @@ class EngineProcedure:
     takes_ns: Nanoseconds = 0
     spread: Spread = Spread.CONSTANT
     recoverable: bool = False
-    """Whether what it returns is in the recovery database from there on."""
+    """Whether the messages that it returns are stored in the recovery database from then on."""
     text: str = ""
-    """Of `error` and `fail`: why. Of `change`: what is added to the content."""
+    """For `error` and `fail` the reason; for `change` the text appended to the content."""
     name: str = ""
     """The name at the site."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineTranslation:
-    """A translation: `results` messages out of one. With `error_every` it raises an error after `error_after`."""
+    """A translation, which makes `results` messages of one; with `error_every` it fails at result `error_after`."""
 
     results: int = 1
     takes_ns: Nanoseconds = 0
-    """For each result."""
+    """Duration for each resulting message."""
     spread: Spread = Spread.CONSTANT
     error_every: int = 0
     error_after: int = 1
@@ -88,7 +88,7 @@ class EngineTranslation:
 
 @dataclass(frozen=True, slots=True)
 class EngineDetail:
-    """A route detail; `to` are threads, separated by spaces."""
+    """A route detail; `to` contains the names of the destination threads, separated by spaces."""
 
     to: str = ""
     kind: DetailKind = DetailKind.RAW
@@ -99,7 +99,7 @@ class EngineDetail:
 
 @dataclass(frozen=True, slots=True)
 class EngineRoute:
-    """The route for messages of a transaction id; `*`: of any other."""
+    """The route of the messages with one transaction id; `*` matches every id without a route of its own."""
 
     transaction: str = "*"
     details: tuple[EngineDetail, ...] = ()
@@ -107,7 +107,7 @@ class EngineRoute:
 
 @dataclass(frozen=True, slots=True)
 class EngineTransaction:
-    """A transaction id of arriving messages, and how often it comes."""
+    """A transaction id of arriving messages, and its relative frequency."""
 
     id: str
     weight: float = 1.0
@@ -132,23 +132,23 @@ class EngineOutbound:
     """The outbound side of a thread, and the receiver at the other end."""
 
     service: Arrivals
-    """The rate at which it processes messages, one at a time; constant or Poisson (exponential times)."""
+    """The rate at which the receiver processes messages, one at a time; constant or Poisson (exponential times)."""
     refuses: float = 0.0
-    """Probability that it refuses a message."""
+    """Probability that the receiver refuses a message."""
     retries: int = -1
     retry_interval_ns: Nanoseconds = 5 * SECOND_NS
     awaits_reply: bool = False
     reply_timeout_ns: Nanoseconds = INFINITE_NS
     reply_delay_ns: Nanoseconds = 0
     silent: float = 0.0
-    """Probability that no reply comes."""
+    """Probability that the receiver sends no reply."""
     procedures: tuple[EngineProcedure, ...] = ()
     outages: tuple[ClientInterval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EngineThread:
-    """A protocol thread."""
+    """A protocol thread of a process, with its inbound and outbound sides."""
 
     name: str
     tps_retries: int = 3
@@ -160,7 +160,7 @@ class EngineThread:
 
 @dataclass(frozen=True, slots=True)
 class EngineProcess:
-    """A process."""
+    """A process of the engine, with its threads."""
 
     name: str
     threads: tuple[EngineThread, ...] = ()
@@ -169,7 +169,7 @@ class EngineProcess:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An integration engine. `failures`: power is gone, for all processes at once."""
+    """An integration engine. `failures` are power failures, which stop all processes at once."""
 
     icl_delay_ns: Nanoseconds = 0
     turns_max: int = 20

@@ -1,8 +1,8 @@
 """A recording that is replayed, as part of a scenario, as frozen dataclasses.
 
-The recorded data are in the run folder; here are the values that may be changed. Every queue of the service has an
-element with all of its recorded values, so that each has a path: `queue[OrderQueue]/unacked-threshold`. The rows of
-`qsctl.config.tables.queue` list its settings.
+The run folder contains the recorded data; this module contains the values that may be changed. Every queue of the
+service has an element with all of its recorded values, so that each has a path: `queue[OrderQueue]/unacked-threshold`.
+The rows of `qsctl.config.tables.queue` list its settings.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
 
 AS_RECORDED = -1
-"""A number of consumers: those that there were."""
+"""The number of consumers that means: as many as were recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedQueue:
-    """The settings of one queue that decide what becomes of its samples, and who consumes from it."""
+    """The settings of one queue that may differ from the recording: its limits and its consumers."""
 
     name: str
-    """Its own name, or the full one where two are alike."""
+    """The queue's short name, or its full name if two queues share the short one."""
     settings: SharedReaderQueueSettings = SharedReaderQueueSettings("", "")
-    """Of which those count that `replay_forms.VARIED` names."""
+    """The queue's settings; only the fields listed in `forms.replay.VARIED` are used."""
     consumers: int = AS_RECORDED
-    """More than there were: copies of them, in turn; fewer: those that joined last stay away."""
+    """Number of consumers: additional ones copy the recorded ones in turn; fewer omit those that joined last."""
     service_factor: float = 1.0
-    """Times what its consumers need for a sample: 2.0 for consumers half as fast."""
+    """Factor of the consumers' recorded service times: 2.0 for consumers half as fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnotherRecording:
-    """A recording beside the first, as of another day: the load of a replication of its own."""
+    """A further recording, for example of another day, which is the load of one replication."""
 
     recording: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recording, and the service that it is replayed with; the values of `queues` come before the service's own."""
+    """A recording, and the service that it is replayed with; the values of `queues` override those of the service."""
 
     recording: str
     service: ServiceSettings
     queues: tuple[ReplayedQueue, ...] = ()
     window_samples: int = WINDOW_COUNT
-    """Writes that a producer leaves unanswered before it waits; -1: it never waits. A recording lacks it; a producer
-    that left more unanswered, or waited with fewer, has its own.
+    """Maximum number of unanswered writes of a producer before it waits; -1: it never waits. A recording lacks it; a
+    producer whose recorded writes contradict it has a limit of its own.
     """
     resample_blocks: int = 20
-    """Blocks that the load is cut into, to draw another one from: of every replication behind the recordings, whose
-    loads are as recorded. 0: of none, so that these replications differ by what is modelled alone."""
+    """Number of blocks for the block bootstrap of the load. Replications beyond the number of recordings draw their
+    load from these blocks. 0: they use a recorded load, and differ in their modelled random values only."""
     others: tuple[AnotherRecording, ...] = ()
     """Recordings of the same queues: replication n has the load of the n-th recording, the first included."""
 
     @property
     def recordings(self) -> tuple[str, ...]:
-        """The folders of all recordings, in the order of the replications that have their loads."""
+        """The folders of all recordings, in the order of the replications that use them."""
         return self.recording, *(each.recording for each in self.others)

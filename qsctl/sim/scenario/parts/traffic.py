@@ -28,7 +28,7 @@ class UniformSize:
 
 @dataclass(frozen=True, slots=True)
 class LognormalSize:
-    """Median and sigma of the logarithm; cut at the maximum, never below 1."""
+    """Lognormal lengths, by the median and the sigma of the logarithm; at most the maximum, at least 1."""
 
     median_bytes: int
     sigma: float
@@ -54,7 +54,7 @@ class ParetoSize:
 
 @dataclass(frozen=True, slots=True)
 class MixedSize:
-    """Lengths with weights."""
+    """Lengths drawn from a list with weights."""
 
     sizes_bytes: tuple[int, ...]
     weights: tuple[float, ...]
@@ -79,7 +79,7 @@ class ConstantArrivals:
 
 @dataclass(frozen=True, slots=True)
 class OnOffArrivals:
-    """Poisson bursts at `rate_per_second`, exponential or fixed on and off periods."""
+    """Poisson arrivals at `rate_per_second` during on periods; on and off periods are exponential or fixed."""
 
     rate_per_second: float
     on_ns: Nanoseconds
@@ -89,10 +89,10 @@ class OnOffArrivals:
 
 @dataclass(frozen=True, slots=True)
 class MmppArrivals:
-    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others.
+    """A Markov-modulated Poisson process: each state has a rate and a mean stay; the next state is drawn uniformly.
 
-    With `cycle` the states follow each other as they are written, over and over, each for exactly its stay: rates by
-    the hour of a day.
+    With `cycle` the states follow each other in their written order, cyclically, each for exactly its stay, as rates
+    by the hour of a day.
     """
 
     rates_per_second: tuple[float, ...]

@@ -47,16 +47,16 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkTime:
-    """A distribution: of `times_ns` the constant; the mean; mean and 99th percentile; the bounds; or the values."""
+    """A distribution. `times_ns` contains, by its kind, the constant, mean, mean and percentile, bounds or values."""
 
     kind: WorkKind = WorkKind.CONSTANT
     times_ns: tuple[Nanoseconds, ...] = (0,)
     weights: tuple[float, ...] = ()
-    """Of a histogram."""
+    """The weights of a histogram's values."""
     variation: float = 0.0
-    """Of a gamma distribution: its coefficient of variation."""
+    """The coefficient of variation of a gamma distribution."""
     path: str = ""
-    """Of an empirical one."""
+    """The file of an empirical distribution."""
 
     @property
     def is_random(self) -> bool:
@@ -90,7 +90,7 @@ class BackOff:
 
     kind: BackOffKind = BackOffKind.LIST
     delays_ns: tuple[Nanoseconds, ...] = (0,)
-    """Of an exponential one the first delay and the longest."""
+    """The listed delays; for an exponential back-off the first delay and the longest."""
     factor: float = 2.0
 
     def table(self) -> tuple[Nanoseconds, ...]:
@@ -142,8 +142,8 @@ def read_work(text: str) -> WorkTime:
     """Read a distribution.
 
     Raises:
-        ValueError: it is not one.
-        UsageError: it has a duration that is not one.
+        ValueError: the text is not a distribution.
+        UsageError: a duration in it is invalid.
     """
     word, colon, rest = text.strip().partition(":")
     if not colon:

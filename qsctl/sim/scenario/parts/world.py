@@ -1,6 +1,6 @@
 """The simulated cluster of service instances, as part of a scenario, as frozen dataclasses [QS 7].
 
-The load is the scenario's `<workload>`, the instances all have its service's configuration.
+The load is the scenario's `<workload>`; all instances have the configuration of its service.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class RandomFaults:
     """Faults that are drawn from the seed, until the time without faults."""
 
     every_ns: Nanoseconds = 400 * MILLISECOND_NS
-    """The mean time between two."""
+    """The mean time between two faults."""
     crashes: float = 4.0
     """The weights of the kinds of faults; 0: never."""
     cuts: float = 4.0
@@ -27,11 +27,11 @@ class RandomFaults:
     administration: float = 0.3
     power_cuts: float = 0.3
     replacements: float = 0.0
-    """A queue is deleted and created again, with its clients at it."""
+    """A queue is deleted and created again while clients are connected to it."""
     majorities: float = 0.0
-    """More than a minority loses its disks."""
+    """At least half of the instances lose their disks."""
     destroyed: float = 0.0
-    """An instance is gone for good; one of a minority."""
+    """An instance is lost permanently; those lost are always a minority."""
     strangers: float = 0.0
     """Frames that no instance sent."""
     restarts: float = 0.0
@@ -40,22 +40,22 @@ class RandomFaults:
 
 @dataclass(frozen=True, slots=True)
 class WorldScenario:
-    """A cluster and what happens to it."""
+    """A cluster of service instances, with the network's and programs' behaviour and the faults."""
 
     instances: int = 0
-    """Service instances; 0: `queue_instances` of them, one where no queue is replicated."""
+    """Number of service instances; 0: `queue_instances`, or one if no queue is replicated."""
     master_timeout_ns: Nanoseconds = 0
-    """Of every replicated queue, in place of the service file's; 0: that of the file."""
+    """The master time-out of every replicated queue; 0: that of the service file."""
     delay_variation_ns: Nanoseconds = 0
-    """The workload's delay, and up to so much more: messages overtake each other."""
+    """Maximum random addition to the workload's network delay, so that messages overtake each other."""
     loss: float = 0.0
     """The probability that the network loses a message; programs' connections send it again."""
     duplication: float = 0.0
-    """The probability that a message between instances comes twice."""
+    """The probability that a message between instances is duplicated."""
     lease_ns: Nanoseconds = SECOND_NS
-    """Time without messages after which an instance considers a program gone."""
+    """Time without messages after which an instance considers a program disconnected."""
     write_again_ns: Nanoseconds = 500 * MILLISECOND_NS
-    """After so long without an answer, or after a refusal, a producer writes again."""
+    """Time without an answer, or after a refusal, after which a producer writes a sample again."""
     persistence: float = 0.7
     """The probability that a producer writes a refused sample again."""
     relayed: float = 0.0
@@ -67,5 +67,5 @@ class WorldScenario:
     recovery_ns: Nanoseconds = 10 * SECOND_NS
     """The end of the run: no faults and no new samples; everything must be delivered."""
     schedule: str = ""
-    """A file of faults, instead of random ones or beside them."""
+    """A file of scheduled faults, instead of random ones or in addition to them."""
     faults: RandomFaults | None = None

@@ -1,10 +1,10 @@
-"""Rules for a scenario beyond its elements' own values: references that resolve, values and times that fit together.
+"""Rules for a scenario across its elements: references resolve, values and times are compatible.
 
-A scenario in; breaches out, each with the part it is about, or one error that lists all of them. Decides what a model
-cannot be prepared from. Does not decide the range of a single value: that is `forms`.
+In: a scenario. Out: violations, each with the part that violates the rule, or one error that lists all of them. Decides
+which scenarios a model cannot be prepared from. `forms` decides the range of a single value.
 
-- `scenario.py`: the rules of all models, and the way to the others;
+- `scenario.py`: the rules of all models, and the calls of the others;
 - `broker_queue.py`, `engine.py`, `replay.py`: those of a broker's queue, an integration engine, a replay.
 
-Always: every breach is found in one pass, whatever the others are. Read `scenario.py` first.
+Invariant: one pass finds every violation, independently of the others. Read `scenario.py` first.
 """

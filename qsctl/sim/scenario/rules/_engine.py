@@ -1,4 +1,4 @@
-"""Rules for an integration engine of a scenario beyond its elements' own values [CLOVERLEAF]."""
+"""Rules across the elements of a scenario's integration engine [CLOVERLEAF]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_ROUTE_DETAILS: Final = frozenset(Behaviour) - {Behaviour.RETRY, Behaviour.KI
 
 
 def engine_breaches(engine: Engine) -> Iterator[Breach]:
-    """Yield every rule that an engine breaks."""
+    """Yield every violation of a rule by an engine."""
     threads = [thread for process in engine.processes for thread in process.threads]
     if not any(thread.inbound is not None for thread in threads):
         yield Breach(

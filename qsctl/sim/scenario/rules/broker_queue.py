@@ -1,4 +1,4 @@
-"""Rules for a queue of any broker beyond its elements' own values; see `scenario`."""
+"""Rules across the elements of a queue of any broker; `scenario.py` applies them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from qsctl.sim.scenario.places import Breach
 
 
 def broker_queue_breaches(queue: BrokerQueue) -> Iterator[Breach]:
-    """Yield every rule that a queue breaks."""
+    """Yield every violation of a rule by a queue."""
     yield from _references(queue)
     yield from _order(queue)
     for publisher in queue.publishers:
@@ -151,7 +151,7 @@ def _workers(workers: QueueWorkers) -> Iterator[Breach]:
 
 
 def _lives(queue: BrokerQueue) -> Iterator[Breach]:
-    """Yield what lives for no time: it would be over before it is delivered."""
+    """Yield every time to live of 0, with which a message would expire before its delivery."""
     for owner in (queue, *queue.publishers, *queue.classes, *((queue.dead_letters,) if queue.dead_letters else ())):
         if owner.time_to_live_ns == 0:
             yield Breach(owner, "the time to live is 0", "0s", "a time above 0, or infinite")
@@ -200,7 +200,7 @@ def _autoscaling(queue: BrokerQueue) -> Iterator[Breach]:
 
 
 def _endless(queue: BrokerQueue) -> Iterator[Breach]:
-    """Yield classes whose messages could be tried without end at one instant."""
+    """Yield the classes whose messages could be retried endlessly at one simulated instant."""
     if queue.retry.max_deliveries > 0 or min(queue.retry.back_off.table()) > 0:
         return
     if all(workers.round_trip_ns > 0 for workers in queue.workers):
@@ -219,7 +219,7 @@ def _endless(queue: BrokerQueue) -> Iterator[Breach]:
 
 
 def longest_ns(work: WorkTime) -> Nanoseconds:
-    """Return the longest time of a distribution that has one; INFINITE_NS of those that have none."""
+    """Return the longest time of a distribution; INFINITE_NS if it is unbounded."""
     match work.kind:
         case WorkKind.CONSTANT | WorkKind.UNIFORM:
             return work.times_ns[-1]

@@ -1,4 +1,4 @@
-"""Rules for a replay beyond its elements' own values: its recording exists, the service has its queues."""
+"""Rules for a replay across its elements: its recording exists, and the service contains its queues."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ARRIVALS: Final = "arrivals/"
 
 
 def short_names(service: ServiceSettings) -> dict[str, str]:
-    """Return each queue's full name by the name that a `<queue>` has: its own, or the full one where two are alike."""
+    """Return each queue's full name by its name in a `<queue>`: the short name, or the full one if two share it."""
     full = list(queues_by_name(service))
     own = [name.rpartition("/")[2] for name in full]
     return dict(zip(own if len(set(own)) == len(own) else full, full, strict=True))
 
 
 def has_arrivals(info: RunInfo) -> bool:
-    """Return whether a run folder holds what a replay needs."""
+    """Return whether a run folder contains recorded arrivals, which a replay needs."""
     return any(name.startswith(ARRIVALS) and file.rows for name, file in info.files.items())
 
 
 def replay_breaches(replay: Replay) -> Iterator[Breach]:
-    """Yield every rule that a replay breaks."""
+    """Yield every violation of a rule by a replay."""
     yield from _recording_breaches(replay)
     names = short_names(replay.service)
     for queue in replay.queues:

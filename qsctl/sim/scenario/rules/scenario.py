@@ -1,6 +1,6 @@
-"""Rules for a scenario beyond its elements' own values: references that resolve, times that fit together.
+"""Rules for a scenario across its elements: references resolve, and times are compatible.
 
-Checked when a file is read and again after overrides; the reader adds the lines.
+They are checked when a file is read and again after overrides; the reader adds the line numbers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def check_rules(scenario: Scenario) -> None:
 
 
 def breaches_of(scenario: Scenario) -> Iterator[Breach]:
-    """Yield every rule that the scenario breaks."""
+    """Yield every violation of a rule by the scenario."""
     yield from _times(scenario)
     yield from _parts(scenario)
     yield from _references(scenario)
@@ -165,7 +165,7 @@ def _times(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _parts(scenario: Scenario) -> Iterator[Breach]:
-    """Yield what the model does not know, which is refused and not ignored, and what it needs and does not have."""
+    """Yield the parts that the scenario's model does not have, and the required parts that the scenario lacks."""
     for child in SCENARIO.children:
         form = child.forms[0]
         found = getattr(scenario, child.field)
@@ -202,7 +202,7 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _tibco_profile(profile: Profile) -> Iterator[Breach]:
-    """Yield what is wrong where there is not one queue with a depth: the appliance has no public default."""
+    """Yield the violations of a TIBCO profile, which must state exactly one queue's depth (no default is published)."""
     needed = f'<queue name="{TIBCO_QUEUE}" max-depth="…"/>'
     if Queue.D_1 not in profile.queues:
         yield Breach(profile, f"profile {profile.name!r} gives its queue no max-depth", allowed=needed)
@@ -236,7 +236,7 @@ def _references(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _durable_queues(scenario: Scenario) -> Iterator[Breach]:
-    """Yield what no durable queue has: the name of something else, clients that have flows or endpoints elsewhere."""
+    """Yield durable queues whose name is in use, or whose clients have flows to another queue or an endpoint."""
     taken = {group.name for group in scenario.groups}
     endpoints = {endpoint.to for endpoint in scenario.endpoints}
     profiles = {profile.name: profile for profile in scenario.profiles}
@@ -311,7 +311,7 @@ def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterato
 
 
 def _removal(queue: DurableQueue, names: Sequence[str]) -> Iterator[Breach]:
-    """Yield a dead message queue that there is not, and limits that nothing obeys."""
+    """Yield a dead message queue that does not exist, and limits that have no effect."""
     if queue.dead_message_queue and queue.dead_message_queue not in names:
         yield from _named(queue, "durable queue", queue.dead_message_queue, names)
     elif queue.dead_message_queue == queue.name:
@@ -327,7 +327,7 @@ def _removal(queue: DurableQueue, names: Sequence[str]) -> Iterator[Breach]:
 
 
 def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
-    """Yield what no link has: four data connections, queues deeper than the least; control queues are elsewhere."""
+    """Yield the violations of a neighbour link: a wrong number of connections, control traffic, or small queues."""
     if group.count != NEIGHBOR_CONNECTIONS:
         yield Breach(
             group,
@@ -432,7 +432,7 @@ def _arrivals(arrivals: QueueArrivals) -> Iterator[Breach]:
 
 
 def is_trace_file(path: Path) -> bool:
-    """Return whether there is such a regular file; a name that no file can have is none."""
+    """Return whether a path is a regular file; false also for a name that no file can have."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -472,7 +472,7 @@ def _world(scenario: Scenario, world: WorldScenario) -> Iterator[Breach]:
 
 
 def _one_instance(workload: Workload) -> Iterator[Breach]:
-    """Yield the queues that need other instances: one alone would have no master to elect, and refuse nothing."""
+    """Yield the replicated queues of a service, since this model simulates a single instance."""
     for participant, subscriber, queue in queues_of(workload.service):
         if queue.replication.enabled:
             yield Breach(
