@@ -52,7 +52,7 @@ STANDARD: Final = ListingColumns(
 
 
 def is_stacked(line: str) -> bool:
-    """Return whether a line may be one of those that spell the narrow headings downwards."""
+    """Return whether a line may be part of the vertically written headings of the one-letter columns."""
     return len(line) < 200 and _STACKED.fullmatch(line) is not None and line.replace(" ", "").strip().isalpha()
 
 
@@ -72,12 +72,12 @@ def is_lower_heading(line: str) -> bool:
 
 
 def is_rule(line: str) -> bool:
-    """Return whether a line is the one below a heading."""
+    """Return whether a line is the rule of dashes below a heading."""
     return len(line) <= 1000 and _RULE_LINE.fullmatch(line) is not None
 
 
 def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> ListingColumns | None:
-    """Return the columns that a heading names; None: it has no column of message ids.
+    """Return the columns that a heading names; None if it has no column of message ids.
 
     Args:
         heading: its last line.
@@ -106,7 +106,7 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Listin
 
 
 def _names_in(cell: str) -> list[str]:
-    """Return the headings between two gaps: one, or several that are as close as the words of one."""
+    """Return the headings in the text between two gaps; several headings may be separated by one blank only."""
     words = cell.split()
     names: list[str] = []
     at = 0

@@ -1,6 +1,6 @@
-"""One message in the extended form, as its lines come.
+"""One message of the extended form, built from its lines in order.
 
-Decides: the required fields of a message, and which line counts where two have the same field.
+Decides: the required fields of a message, and which line is used if two have the same field.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Block:
 
     @property
     def mid(self) -> MessageId | None:
-        """The id, where it is known already."""
+        """The message id, or None if its line was not read yet."""
         mid: MessageId | None = self._values.get("mid")
         return mid
 
     def add(self, name: str, text: str) -> list[Trouble]:
-        """Read a line; what is wrong with it."""
+        """Read the value of a line, and return its problems."""
         key = name.lower()
         if key == DATA:
             return self._add_data(text)
@@ -101,7 +101,7 @@ class Block:
         return []
 
     def missing(self) -> list[Trouble]:
-        """Return what it must have and has not."""
+        """Return a problem that names the required fields that the message lacks; empty for a complete one."""
         if self.is_broken:
             return []
         if "state" not in self._values and self._second_state is not None:
@@ -115,5 +115,5 @@ class Block:
         return [Trouble(f"the message is cut: it has no {' and no '.join(missing)}", "", "every line of the message")]
 
     def message(self) -> ListedMessage:
-        """Return the message of its lines."""
+        """Return the message built from the lines."""
         return ListedMessage(others=tuple(self._others), **self._values)

@@ -37,12 +37,12 @@ _NIL: Final = frozenset({"", "midNULL", "NULL", "{}"})
 
 
 def is_start(line: str) -> bool:
-    """Return whether a message begins here: `msg:` and, in the vendor's, an address."""
+    """Return whether a line begins a message: `msg:`, followed by an address in the vendor's listings."""
     return len(line) < 100 and _START.fullmatch(line) is not None
 
 
 def split(line: str) -> tuple[str, str] | None:
-    """Return the name and the value of a line; None: it has none."""
+    """Return the name and the value of a line; None if it is not of the form `name : value`."""
     found = _LINE.fullmatch(line)
     return None if found is None else (found[1], (found[2] or "").strip(" "))
 
@@ -101,7 +101,7 @@ def _moment_text(moment: Moment) -> str:
 
 
 def write_state(code: int) -> str:
-    """In words, and the number."""
+    """Return the text of a state: its name, and the number."""
     return f"{meaning_of(code).name} ({code})"
 
 
@@ -159,7 +159,7 @@ _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{8})|\\)")
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, from which `unescaped` makes the same again."""
+    """Return a text escaped to one line; `unescaped` is the inverse."""
     return _UNSAFE.sub(_escape, text)
 
 

@@ -26,5 +26,5 @@ def listed_bits(flags: Flag) -> int:
 
 
 def names_of(bits: int) -> list[str]:
-    """Return the names of the bits that have one here, lowest first."""
+    """Return the names of the known bits, lowest bit first."""
     return [str(flag.name) for flag, bit in BITS.items() if bits & bit]

@@ -1,6 +1,6 @@
-"""Values of a listing's columns and lines: the text to what it means.
+"""Readers of the values in a listing's columns and lines.
 
-Decides: what is allowed where. Each reader raises `ValueError`; `ALLOWED` has the words for it.
+Decides: the allowed texts of each field. A reader raises `ValueError`; `ALLOWED` describes the allowed texts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def whole_number(text: str) -> int:
 
 
 def plain_number(text: str) -> int:
-    """Return a number that is a name more than a count: it has no marks."""
+    """Return a number without marks between thousands, such as an identifier."""
     if not _DIGITS.fullmatch(text) or int(text) > MOST:
         raise ValueError(text)
     return int(text)
@@ -82,7 +82,7 @@ def _letter(text: str, names: Mapping[str, str]) -> str:
 
 
 def yes_or_no(text: str) -> bool:
-    """Yes and no in the words and letters that listings have for it."""
+    """Return the truth value of a word or letter that listings use for yes or no."""
     word = text.lower()
     if word in _YES:
         return True
@@ -104,7 +104,7 @@ READERS: Final[dict[str, tuple[str, Callable[[str], object], str]]] = {
 
 @lru_cache(maxsize=8192)
 def read_value(field: str, text: str) -> object:
-    """Read a value of a column of `READERS`; a listing has few different ones.
+    """Return the value of a column in `READERS`; results are cached, as a listing repeats few different values.
 
     Raises:
         ValueError: it is not understood.

@@ -127,23 +127,23 @@ class Choice:
     since: Moment | None = None
     until: Moment | None = None
     texts: Sequence[bytes] = ()
-    """Octets that its data must contain, all of them."""
+    """Octet strings that the message's data must all contain."""
     fields: Sequence[FieldCondition] = ()
     not_hl7: set[MessageId] = field(default_factory=set, compare=False)
-    """Messages that fit in all else, and whose data is not HL7 v2: those of which `fits` was asked."""
+    """Messages passed to `fits` that meet all other conditions and whose data is not HL7 v2."""
 
     @property
     def reads_data(self) -> bool:
-        """Return whether the data of messages decides."""
+        """Return whether a condition requires the data of messages."""
         return bool(self.texts or self.fields)
 
     @property
     def is_everything(self) -> bool:
-        """Return whether nothing was asked for."""
+        """Return whether there is no condition, so that every message is selected."""
         return self == Choice()
 
     def fits(self, message: ListedMessage) -> bool:
-        """Return whether a message is meant."""
+        """Return whether a message meets all conditions."""
         return (
             (not self.mids or any(message.mid in each for each in self.mids))
             and (not self.states or any(first <= message.state <= last for first, last in self.states))
@@ -187,5 +187,5 @@ class Choice:
 
 
 def _at(created: Moment, limit: Moment) -> int:
-    """Return the time to compare with a limit: that of day where one of both has no more."""
+    """Return the time to compare with a limit: the time of day if either of them has no date."""
     return created.at_ns if created.has_date and limit.has_date else created.at_ns % DAY_NS

@@ -41,7 +41,7 @@ class TakenAt(NamedTuple):
 
     @classmethod
     def of_local(cls, local: datetime) -> TakenAt:
-        """Return what a clock on the wall shows here."""
+        """Return an instant of this machine's local clock."""
         return cls(_moment_of(local), round(local.timestamp()) * SECOND_NS)
 
     @classmethod
@@ -50,7 +50,7 @@ class TakenAt(NamedTuple):
         return cls(Moment(at_ns, is_utc=True), at_ns)
 
     def age_ns(self, created: Moment) -> int:
-        """Return how long before this something was; of a time of day alone, within the last day."""
+        """Return the time from `created` to this instant; a time of day without date is taken to be of the last day."""
         if created.has_date:
             now_ns = self.utc_ns if created.is_utc else self.local.at_ns
             return max(0, now_ns - created.at_ns)
@@ -85,32 +85,32 @@ class WaitingMessages:
     """The messages of one queue at one instant."""
 
     mids: set[int] | array[int] = field(default_factory=set)
-    """Hashes of their ids, of 64 bits: a series of listings has millions of them. Sealed, eight octets each."""
+    """Hashes of the message ids, of 64 bits, since a series has millions of them; an array after `seal`."""
     size_bytes: int = 0
     oldest_age_ns: int | None = None
 
 
 @dataclass
 class EngineFigures:
-    """Both databases at one instant."""
+    """Figures of the recovery and the error database at one instant."""
 
     taken: TakenAt
     sources: tuple[str, ...] = ()
-    """Files that it was read from."""
+    """The files that the figures were read from."""
     queues: dict[QueueKey, WaitingMessages] = field(default_factory=dict)
     errors: dict[int, int] = field(default_factory=dict)
-    """Messages of the error database by their number."""
+    """Number of messages in the error database, by error number."""
     errors_of: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The same by the thread in which they failed."""
+    """Number of messages in the error database, by the thread in which they failed and the error number."""
     newest_age_ns: dict[str, int] = field(default_factory=dict)
-    """By source thread: how long ago the newest of its messages that is in either database came in."""
+    """Age of the newest message in either database, by source thread."""
     received: Mapping[str, int] = field(default_factory=dict)
-    """Messages that each inbound thread received in all runs; only of a database of ours."""
+    """Number of messages that each inbound thread received in all runs; known for qsctl's own databases only."""
     delivered: Mapping[str, int] = field(default_factory=dict)
     _failed: set[MessageId] = field(default_factory=set)
 
     def add(self, messages: Iterable[ListedMessage]) -> None:
-        """Count messages; one that is counted already, from another file, is not counted again."""
+        """Add messages to the figures; a message that another file contained already is not counted again."""
         for message in messages:
             age_ns = None if message.created is None else self.taken.age_ns(message.created)
             source = message.source or NO_THREAD
@@ -135,7 +135,7 @@ class EngineFigures:
                 queue.oldest_age_ns = max(age_ns, queue.oldest_age_ns or 0)
 
     def seal(self) -> None:
-        """Keep what is needed of figures to which nothing is added any more, in little room."""
+        """Convert the figures to a compact form, after the last message was added."""
         self._failed.clear()
         for queue in self.queues.values():
             queue.mids = array("q", queue.mids)
@@ -168,14 +168,14 @@ class QueueTrend:
 
     @property
     def growth_per_s(self) -> float | None:
-        """By how much it grows in a second; below zero: it gets shorter."""
+        """The growth of the queue in messages a second; negative if it shrinks."""
         if self.before is None or self.span_ns <= 0:
             return None
         return (self.messages - self.before) * SECOND_NS / self.span_ns
 
     @property
     def empty_after_ns(self) -> int | None:
-        """In how long it would be empty at this rate; None: at this rate it never is, or it is empty."""
+        """The time until the queue is empty at this rate; None if it never is, or is empty already."""
         growth = self.growth_per_s
         if growth is None or growth >= 0 or not self.messages:
             return None
@@ -183,7 +183,7 @@ class QueueTrend:
 
 
 def trends(now: EngineFigures, before: EngineFigures | None) -> list[QueueTrend]:
-    """Return the queues of an instant, those too that are empty since an earlier one: by thread, then by stage."""
+    """Return the trends of all queues, including those that became empty since `before`, by thread and stage."""
     nothing = WaitingMessages()
     if before is None:
         return [
@@ -208,12 +208,12 @@ class EngineHistory:
     now: EngineFigures
     before: EngineFigures | None
     last_receive_ns: Mapping[str, int]
-    """By source thread: how long before the newest instant its newest message came in that any listing has."""
+    """Time from the arrival of the newest message in any listing to the newest instant, by source thread."""
     looks: Sequence[EngineFigures] = ()
-    """Every instant that was looked at, in the order of time."""
+    """Every observed instant, in the order of time."""
 
     def trends(self) -> list[QueueTrend]:
-        """Return the queues; see `trends`."""
+        """Return the trends of all queues from `before` to `now`."""
         return trends(self.now, self.before)
 
     @property
@@ -224,7 +224,7 @@ class EngineHistory:
 
 
 def history_of(looks: Sequence[EngineFigures], over_ns: int = 0) -> EngineHistory:
-    """Return what is known from several instants.
+    """Return the history of an engine observed at several instants.
 
     Args:
         looks: in the order of time; at least one.

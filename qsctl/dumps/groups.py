@@ -69,7 +69,7 @@ class MessageGroup:
 
 
 def thread_of(message: ListedMessage) -> str:
-    """Return the thread that holds a message, or by its state must hold it."""
+    """Return the thread that holds a message, derived from its state if the listing does not name it."""
     if message.owner:
         return message.owner
     holder = meaning_of(message.state).holder
@@ -81,14 +81,14 @@ def thread_of(message: ListedMessage) -> str:
 
 
 def age_ns(created: Moment, now: Moment) -> int:
-    """Return the age of an instant; of a time of day alone, within the last day."""
+    """Return the time from `created` to `now`; a time of day without date is taken to be of the last day."""
     if created.has_date and now.has_date:
         return now.at_ns - created.at_ns
     return (now.at_ns - created.at_ns) % DAY_NS
 
 
 def age_class(message: ListedMessage, now: Moment | None) -> tuple[int, str]:
-    """Return the class of a message's age, with its place among them."""
+    """Return the index and the name of the class that a message's age falls into."""
     if message.created is None or now is None:
         return len(_AGES) + 1, NO_TIME
     age_s = age_ns(message.created, now) / SECOND_NS

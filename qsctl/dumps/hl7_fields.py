@@ -35,7 +35,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9 .,:/_-]+")
 
 
 class FieldRelation(StrEnum):
-    """The comparison of a field's value."""
+    """The relation between a field's value and the value of the condition."""
 
     EQUAL = "="
     DIFFERENT = "!="
@@ -84,10 +84,10 @@ def parse_condition(text: str) -> FieldCondition:
 
 
 def check_reader() -> None:
-    """Refuse to go on where the package that reads HL7 is not installed.
+    """Check that the package that reads HL7 is installed.
 
     Raises:
-        Unavailable: it is not.
+        Unavailable: the package is not installed.
     """
     try:
         import hl7  # noqa: F401
@@ -111,7 +111,7 @@ def match_field(data: bytes, condition: FieldCondition) -> FieldMatch:
 
 
 class _Unreadable(Exception):
-    """Nothing can be read of the segment."""
+    """A segment that the package cannot read."""
 
 
 def _lines_of(data: bytes, segment: str) -> tuple[str, list[str]] | None:
@@ -138,7 +138,7 @@ def _cannot_fit(lines: Sequence[str], condition: FieldCondition) -> bool:
 
 
 def _values(head: str, line: str, condition: FieldCondition) -> Iterator[str]:
-    """Yield what a condition is compared with, of each repetition of the field in a line."""
+    """Yield the value to compare with a condition, for each repetition of the field in a line."""
     import hl7
 
     if sum(map(line.count, head[3:8])) > MOST_SEPARATORS:

@@ -72,7 +72,7 @@ def lines_of(stream: BinaryIO, encoding: str | None = None) -> Iterator[str | Li
 
 
 class _Raw(io.RawIOBase):
-    """A stream of octets as a raw one: `peek` is wanted, and the stream stays open."""
+    """A raw stream over a binary stream, so that a buffered reader with `peek` can wrap it without closing it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -56,13 +56,13 @@ class ListedMessage:
     flags: int | None = None
     """Bits of `qsctl.dumps._flags`."""
     entered: Moment | None = None
-    """When it got into its state."""
+    """The time at which the message entered its state."""
     outbound: Moment | None = None
-    """When it reached its outbound thread."""
+    """The time at which the message reached its outbound thread."""
     user_data: str = ""
     error_text: str = ""
     others: tuple[tuple[str, str], ...] = ()
-    """Columns and lines that are not known here, by their heading."""
+    """Values of unknown columns and lines, by their heading."""
     data: bytes | None = None
     place: int | None = None
     """Its place in its queue, the lowest first inside a priority; no listing prints it."""

@@ -22,15 +22,15 @@ class ListOrder(StrEnum):
     """The sort key of a list."""
 
     INBOUND = "i"
-    """When the inbound message came in."""
+    """The time at which the inbound message was received."""
     OUTBOUND = "o"
-    """As outbound threads will send them: what no outbound thread has yet is last."""
+    """The order in which outbound threads will send the messages; those not yet at an outbound thread are last."""
     QUEUE = "queue"
     """Queue by queue, each in the order in which its messages will leave it."""
 
 
 def in_order(messages: Iterable[ListedMessage], order: ListOrder) -> list[ListedMessage]:
-    """Return the messages in an order; those that are equal in it keep that which they have."""
+    """Return the messages sorted by an order; the sort is stable."""
     return sorted(messages, key=_KEYS[order])
 
 
@@ -49,7 +49,7 @@ def _queue(message: ListedMessage) -> tuple[object, ...]:
 
 
 def _place(message: ListedMessage) -> tuple[object, ...]:
-    """Return what decides inside a queue."""
+    """Return the sort key of a message inside its queue."""
     priority = PRIORITY_DEFAULT if message.priority is None else message.priority
     moment = message.outbound or message.entered or message.created
     at_ns = 0 if moment is None else moment.at_ns

@@ -61,18 +61,18 @@ def read_messages(
 
 
 class _OpenRow:
-    """A row that may go on in the lines below it, as the long form's do."""
+    """A row that the following lines may continue, as in the long form."""
 
     def __init__(self, values: dict[str, Any], *, is_broken: bool, goes_on: bool) -> None:
         self.values = values
         self.is_broken = is_broken
-        """Whether something of it was not understood: it is counted, and nothing else."""
+        """Whether a value was not understood; such a row is only counted."""
         self.goes_on = goes_on
         self.lines = 0
 
 
 class _LineReader:
-    """Goes through the lines once."""
+    """A reader that processes the lines of a listing in one pass."""
 
     def __init__(self, stream: BinaryIO, name: str, encoding: str | None, order: DateOrder, *, with_data: bool) -> None:
         self._lines = lines_of(stream, encoding)
@@ -114,7 +114,7 @@ class _LineReader:
             raise _error(self._problems)
 
     def _next(self, line: str) -> Iterator[ListedMessage]:
-        """Yield what a line completes; the line itself is kept, or noted."""
+        """Yield the messages that a line completes; the line itself is kept, or reported as a problem."""
         if self._block is not None and self._continue_block(line):
             return
         if not line or line.isspace():
@@ -131,7 +131,7 @@ class _LineReader:
         self._begin(line)
 
     def _begin(self, line: str) -> None:
-        """Begin what a line is the first of."""
+        """Begin the heading, row or block whose first line this is."""
         if self._heading is not None:
             if is_lower_heading(line):
                 return
@@ -287,7 +287,7 @@ _LONG_FIELDS: Final = Block.of_the_long_form()
 
 
 def _is_typed(line: str, place_of_id: int) -> bool:
-    """Return whether a line is a command that names an id, and no row."""
+    """Return whether a line is a typed command that contains an id, not a row."""
     return _ECHO.match(line, 0, place_of_id) is not None
 
 

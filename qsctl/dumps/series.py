@@ -61,9 +61,9 @@ def read_series(
         order: of dates in numbers.
 
     Raises:
-        NotFound: there is no such file, or nothing in a folder.
+        NotFound: a file does not exist, or a folder is empty.
         ListingError: the only file is not understood.
-        InvalidInput: none of several is.
+        InvalidInput: none of several files is understood.
     """
     files = _files_of(sources)
     instants = list(_instants(files))
@@ -100,7 +100,7 @@ def _look_at(
     encoding: str | None,
     order: DateOrder,
 ) -> EngineFigures | None:
-    """Return the figures of one instant; None: one of its files is left out."""
+    """Return the figures of one instant; None if one of its files had to be omitted."""
     have_total = sum(ends_with_total.values()) * 2 > len(ends_with_total)
     look = EngineFigures(group[-1].taken, tuple(str(each.path) for each in group))
     for each in group:

@@ -14,7 +14,7 @@ from qsctl.core.integration.message import STATE_NAMES, State
 
 
 class StateHolder(NamedTuple):
-    """Whose thread has messages of a state."""
+    """The thread that holds the messages of a state."""
 
     side: str
     """`source`, `destination` or `translation`."""
@@ -26,14 +26,14 @@ TRANSLATION: Final = StateHolder("translation")
 
 
 class StateMeaning(NamedTuple):
-    """One line of the map from numbers to what they mean."""
+    """The meaning of one number in the column State, with the operator's remedy."""
 
     code: int
     name: str
     meaning: str
     remedy: str
     holder: StateHolder | None = None
-    """None: it is in the error database."""
+    """The thread that holds such a message; None: the message is in the error database."""
 
     @property
     def stop_first(self) -> str | None:
@@ -159,7 +159,7 @@ STATES: Final[Mapping[int, StateMeaning]] = {each.code: each for each in (*_PLAC
 
 
 def meaning_of(code: int) -> StateMeaning:
-    """Return the meaning of a number; an unknown one is reported as such."""
+    """Return the meaning of a number; an unknown one is named `unknown queue` or `unknown error`."""
     known = STATES.get(code)
     if known is not None:
         return known

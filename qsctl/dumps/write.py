@@ -1,4 +1,4 @@
-"""Messages to a listing as operators and their scripts know it.
+"""The writer of listings, in the layouts that operators and their scripts expect.
 
 Decides: layouts. Short: a heading of six lines, a row a message, two lines at the end. Long: a heading of eight lines,
 eight lines a message with the columns in the same places. Extended: a line a field. What is printed is read back the
