@@ -315,7 +315,7 @@ class HttpClient:
         return self._shown(words_of(answer.body))
 
     def _shown(self, text: str) -> str:
-        from qsctl.config.problems import shown
+        from qsctl.declared.problems import shown
 
         return shown(self._credentials.redacted(" ".join(text.split()))[:_WORDS_SHOWN])
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qsctl.broker.client import HttpClient
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.errors import InvalidInput, NotFound
 
 POINTS_MAX: Final = 11_000

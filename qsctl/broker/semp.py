@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qsctl.broker.access import origin_of
 from qsctl.broker.client import HttpClient
 from qsctl.config.files.document import DocumentLimits, parse_document
-from qsctl.config.problems import ConfigError, shown
+from qsctl.declared.problems import InvalidFile, shown
 from qsctl.errors import InvalidInput, NotFound, Refused
 from qsctl.profiles.formats import semp_v2 as profile_format
 from qsctl.profiles.formats.draft import Drafts
@@ -128,13 +128,13 @@ class SempBroker:
         """Return every client profile of one message VPN, or of all if none is given.
 
         Raises:
-            ProfileError: a profile cannot be read.
+            InvalidFile: a profile cannot be read.
         """
         drafts = Drafts(self.name, is_written_by_hand=False)
         for vpn in (message_vpn,) if message_vpn else self.message_vpns():
             for page in self._pages(f"{_CONFIG}/msgVpns/{_quoted(vpn)}/clientProfiles"):
                 profile_format.read(json.dumps({"data": page["data"]}), drafts)
-        return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(may_be_empty=True), tuple(drafts.problems))
+        return ProfileFile(self.name, Format.SEMP_V2, drafts.finish(may_be_empty=True), tuple(drafts.problems.problems))
 
     def change_profile(self, message_vpn: str, name: str, attributes: Mapping[str, object]) -> None:
         """Set attributes of a client profile; its other attributes keep their values.
@@ -279,7 +279,7 @@ def _next_request(reply: bytes, where: str) -> str:
 
     try:
         root = parse_document(reply, where, DocumentLimits(size_bytes=LIMITS.size_bytes)).root
-    except ConfigError as error:
+    except InvalidFile as error:
         first = error.problems[0].message if error.problems else "it cannot be read"
         raise InvalidInput(f"{where}: the reply is no XML of SEMP v1: {first}", remedy=_NOT_SEMP) from None
     requests: Sequence[_Element] = root.findall("more-cookie/rpc")

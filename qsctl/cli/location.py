@@ -62,7 +62,7 @@ def open_connection(
         Refused: the service in the state directory is configured otherwise than the named file.
         NoAnswer: another command holds the state directory for longer than the timeout.
         Unavailable: DDS does not start on this machine.
-        ConfigError: the configuration of a new embedded instance is not valid; names every problem.
+        InvalidFile: the configuration of a new embedded instance is not valid; names every problem.
     """
     wait_s = seconds(timeout, "--timeout")
     kind, colon, rest = service.partition(":")
@@ -149,7 +149,7 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
     @cache
     def read() -> ServiceConfiguration:
         from qsctl.config.load import load_configuration
-        from qsctl.config.problems import Severity
+        from qsctl.declared.problems import Severity
 
         loaded = load_configuration(
             sources,

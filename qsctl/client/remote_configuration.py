@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from qsctl.client._dds_administrator import Administrator
 from qsctl.config.files.document import BODY_LIMITS, parse_document
-from qsctl.config.problems import ConfigError
 from qsctl.core.admin.command import GetConfiguration
 from qsctl.core.admin.reply import ConfigurationText
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import NoAnswer
 from qsctl.transport.dds.participant import DomainSettings
 
@@ -65,7 +65,7 @@ def name_in(xml: str) -> str | None:
     """Return the name of the only service in a peer's document; None: it has none, or several."""
     try:
         root = parse_document(xml.encode(), "the configuration of another service", BODY_LIMITS).root
-    except ConfigError:
+    except InvalidFile:
         return None
     services = root.findall("queuing_service")
     return services[0].get("name") if len(services) == 1 else None

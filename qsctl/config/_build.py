@@ -21,7 +21,6 @@ from lxml.etree import _Element
 
 from qsctl.config._reader import Reader, ServiceReading
 from qsctl.config.files.document import text_of
-from qsctl.config.problems import Problem, problem_at
 from qsctl.config.qos_libraries.qos import QosLibraries
 from qsctl.config.sample_types.types import TypeLibrary
 from qsctl.config.settings import ServiceConfiguration
@@ -29,7 +28,6 @@ from qsctl.config.tables.containers import PARTICIPANT, SESSION, SUBSCRIBER
 from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE_FORMS
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.tables.shared import ENTITY_MONITORING
-from qsctl.config.values import ValueForm, whole_number
 from qsctl.core.queue.settings import (
     UNLIMITED,
     MonitoringSettings,
@@ -38,6 +36,8 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.declared.problems import Problem, problem_at
+from qsctl.declared.values import ValueForm, whole_number
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

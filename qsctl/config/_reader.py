@@ -25,10 +25,10 @@ from qsctl.config.form import (
     Shape,
     default_of,
 )
-from qsctl.config.problems import Problem, did_you_mean, file_of, line_of, path_of, problem_at
 from qsctl.config.qos_libraries.qos import QosLibraries
 from qsctl.config.qos_libraries.qos_tree import canonical_text
-from qsctl.config.values import ValueForm, duration, nanoseconds, seconds
+from qsctl.declared.problems import Problem, did_you_mean, file_of, line_of, path_of, problem_at
+from qsctl.declared.values import ValueForm, duration, nanoseconds, seconds
 from qsctl.instant import Nanoseconds
 
 

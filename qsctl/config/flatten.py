@@ -13,7 +13,7 @@ from lxml.etree import _Element
 from qsctl.config.files.document import attributes_of, text_of
 from qsctl.config.qos_libraries.qos_tree import QosNode
 from qsctl.config.tables.qos import QOS_DEFAULTS, qos_holder
-from qsctl.config.values import duration, nanoseconds, seconds
+from qsctl.declared.values import duration, nanoseconds, seconds
 from qsctl.instant import format_duration
 
 _DURATION_PARTS = frozenset({"sec", "nanosec"})

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 
 
 class Shape(StrEnum):

@@ -39,7 +39,7 @@ def read_live_text(text: str) -> ServiceConfiguration:
     """Return the configuration that `live_text` wrote, of a participant that lost its last subscriber, too.
 
     Raises:
-        ConfigError: it is none that this version reads; with every problem.
+        InvalidFile: it is none that this version reads; with every problem.
     """
     from qsctl.config.files.document import FILE_LIMITS, parse_document
     from qsctl.config.files.load_order import LITERAL_PREFIX

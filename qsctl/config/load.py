@@ -20,22 +20,23 @@ from qsctl.config.files.load_order import sources_in_order
 from qsctl.config.files.schema import check_document
 from qsctl.config.files.strict import spelling_problems
 from qsctl.config.files.variables import substitute, without_consequences
-from qsctl.config.problems import (
-    ConfigError,
+from qsctl.config.qos_libraries.qos import QosLibraries
+from qsctl.config.rules import service_problems, tree_problems
+from qsctl.config.sample_types.types import TypeLibrary, read_types
+from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
+from qsctl.declared.problems import (
+    InvalidFile,
     NotServed,
     Problem,
     Severity,
     did_you_mean,
+    error_at,
     file_of,
     has_errors,
     problem_at,
     shown,
     unsupported,
 )
-from qsctl.config.qos_libraries.qos import QosLibraries
-from qsctl.config.rules import service_problems, tree_problems
-from qsctl.config.sample_types.types import TypeLibrary, read_types
-from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
 
 
 @dataclass(frozen=True)
@@ -126,18 +127,18 @@ def load_configuration(
         without_tcp: whether participants that ask for TCP are served over UDP alone (--without-tcp).
 
     Raises:
-        ConfigError: with every problem, if one is an error.
+        InvalidFile: with every problem, if one is an error.
     """
     loading = _read(sources, variables, environment, working_directory, default_files)
     element = _chosen(loading, configuration_name)
     if element is None:
-        raise ConfigError(_in_order(loading))
+        raise InvalidFile(_in_order(loading), "the configuration")
     context = _context(loading, working_directory, domain_id_base)
     context = replace(context, storage_directory=persistent_storage_path, file_prefix=persistent_file_prefix)
     loaded = _build(loading, element, context, application_name, is_elsewhere=is_elsewhere, without_tcp=without_tcp)
     problems = _in_order(loading)
     if has_errors(problems):
-        raise ConfigError(problems)
+        raise InvalidFile(problems, "the configuration")
     notes = tuple(str(problem) for problem in problems if problem.severity is Severity.NOTE)
     return LoadedConfiguration(replace(loaded.configuration, notes=notes), tuple(problems), loaded.reading.origins)
 
@@ -202,7 +203,7 @@ def _read(
     ):
         try:
             document = source.document(working_directory)
-        except ConfigError as error:
+        except InvalidFile as error:
             loading.problems.extend(error.problems)
             continue
         loading.documents.append(document)
@@ -272,15 +273,14 @@ def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | Non
     else:
         message, found = "there is no <queuing_service> (Table 3.1)", "none"
     loading.problems.append(
-        Problem(
-            Severity.ERROR,
+        error_at(
             file,
             0,
-            "dds",
             message,
-            found,
-            ", ".join(names[:20]) or "at least one",
-            did_you_mean(configuration_name or "", names) or "Choose one with --config-name." * bool(names),
+            path="dds",
+            found=found,
+            allowed=", ".join(names[:20]) or "at least one",
+            suggestion=did_you_mean(configuration_name or "", names) or "Choose one with --config-name." * bool(names),
         )
     )
     return None

@@ -18,7 +18,6 @@ from qsctl.config.files.document import BODY_LIMITS, Document, parse_document
 from qsctl.config.files.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.files.schema import check_document
 from qsctl.config.files.variables import refuse_variables, without_consequences
-from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
 from qsctl.config.rules import TREE_RULES, queue_problems
 from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
 from qsctl.config.tables.containers import SUBSCRIBER
@@ -28,6 +27,7 @@ from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTIC
 from qsctl.config.writer import write
 from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.declared.problems import InvalidFile, Problem, error_at, has_errors, refusal
 
 QUEUE_ROOTS: Final = tuple(QUEUE_FORMS)
 SUBSCRIBER_ROOTS: Final = (SUBSCRIBER.tag,)
@@ -51,7 +51,7 @@ def read_queue_snippet(
         participant: the domain participant around it; its sample buffers are the queue's.
 
     Raises:
-        ConfigError: with every problem, if one is an error.
+        InvalidFile: with every problem, if one is an error.
     """
     document = _parse(text, source, QUEUE_ROOTS)
     builder = ServiceBuilder(_service_around(inherit), _context(inherit))
@@ -102,25 +102,20 @@ def _parse(text: str, source: str, roots: tuple[str, ...]) -> Document:
 
 def _body(text: str, source: str) -> bytes:
     if len(text) > 2 * BODY_LIMITS.size_bytes:
-        raise ConfigError(
-            [_wrong(source, "the body is too large", shown(text), f"at most {BODY_LIMITS.size_bytes} bytes")]
-        )
+        allowed = f"at most {BODY_LIMITS.size_bytes} bytes"
+        raise refusal(source, "the body is too large", found=text[:1000], allowed=allowed)
     stripped = text.strip()
     if stripped.startswith(LITERAL_PREFIX):
         return unquote_literal(stripped).encode("utf-8", "replace")
     if stripped.startswith(FILE_PREFIX):
         allowed = 'the XML itself, or str://"…"'
-        raise ConfigError([_wrong(source, "a command cannot name a file to read", shown(stripped), allowed)])
+        raise refusal(source, "a command cannot name a file to read", found=stripped, allowed=allowed)
     return stripped.encode("utf-8", "replace")
-
-
-def _wrong(source: str, message: str, found: str, allowed: str) -> Problem:
-    return Problem(Severity.ERROR, source, 0, "", message, found, allowed)
 
 
 def _raise_errors(problems: list[Problem]) -> None:
     if has_errors(problems):
-        raise ConfigError(list(dict.fromkeys(problems)))
+        raise InvalidFile(list(dict.fromkeys(problems)), "the configuration")
 
 
 def _configuration(inherit: ServiceSettings | ServiceConfiguration) -> ServiceConfiguration:
@@ -168,10 +163,11 @@ def _missing_references(
     if queue.session not in sessions:
         message = f"the shared subscriber {subscriber.name} has no such session"
         allowed = ", ".join(sessions) or "no session is defined"
-        problems.append(_wrong(source, message, f'session="{queue.session}"', allowed))
+        problems.append(error_at(source, 0, message, found=f'session="{queue.session}"', allowed=allowed))
     dead_letters = [each.name for each in subscriber.queues if each.is_dead_letter]
     if queue.dead_letter_queue and queue.dead_letter_queue not in dead_letters:
         message = f"the shared subscriber {subscriber.name} has no such dead-letter queue"
+        found = f'dead_letter_queue="{queue.dead_letter_queue}"'
         allowed = ", ".join(dead_letters) or "there is none"
-        problems.append(_wrong(source, message, f'dead_letter_queue="{queue.dead_letter_queue}"', allowed))
+        problems.append(error_at(source, 0, message, found=found, allowed=allowed))
     return problems

@@ -17,9 +17,9 @@ from qsctl.config.qos_libraries.qos_tree import merge, read_qos, to_element
 from qsctl.config.tables.containers import SUBSCRIBER
 from qsctl.config.tables.qos import QOS_DEFAULTS, qos_holder
 from qsctl.config.tables.queue import form_of
-from qsctl.config.values import duration_texts
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.declared.values import duration_texts
 
 _BODY_SESSION: Final = "session"
 """The session of a shared subscriber that was described without one: a service needs one [QS Table 3.12]."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
-from qsctl.config.problems import Problem
+from qsctl.declared.problems import ProblemList
 from qsctl.dumps._columns import STANDARD, ListingColumns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
 from qsctl.dumps._extended_block import Block
 from qsctl.dumps._fields import is_start, knows, other_name, split, unescaped
@@ -19,8 +19,6 @@ from qsctl.dumps._values import Trouble
 from qsctl.dumps.lines import LineError, lines_of
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder, Moment, parse_moment
-from qsctl.errors import InvalidInput
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
 
 KNOWN: Final = "a row with a message id as in [0.1.42], a line `name : value` of a message, or a heading"
 
@@ -55,9 +53,15 @@ def read_messages(
         with_data: whether the data of messages is kept.
 
     Raises:
-        ListingError: at the end, with every line that is not understood, or as soon as there are `MOST_PROBLEMS`.
+        InvalidFile: at the end, with every line that is not understood, or as soon as there are as many as are shown.
     """
     return _LineReader(stream, name, encoding, order, with_data=with_data).messages()
+
+
+_REMEDY: Final = (
+    "Correct or remove these lines, or capture the whole output anew; other encodings are named with --encoding, "
+    "dates with the day first with --date-order dmy."
+)
 
 
 class _OpenRow:
@@ -76,11 +80,10 @@ class _LineReader:
 
     def __init__(self, stream: BinaryIO, name: str, encoding: str | None, order: DateOrder, *, with_data: bool) -> None:
         self._lines = lines_of(stream, encoding)
-        self._name = name
         self._encoding = encoding or "utf-8"
         self._order = order
         self._with_data = with_data
-        self._problems: list[Problem] = []
+        self._problems = ProblemList(name)
         self._number = 0
         self._columns = STANDARD
         self._stacked: list[tuple[int, str]] = []
@@ -108,10 +111,9 @@ class _LineReader:
             self._end_heading(None)
         for number, line in self._stacked:
             self._note(Trouble("this line is not understood", line, KNOWN), number=number)
-        if not self._is_listing and not self._problems:
+        if not self._is_listing and not self._problems.errors:
             self._note(Trouble("there is no listing in it", "", KNOWN), number=0)
-        if self._problems:
-            raise _error(self._problems)
+        self._problems.check("the listing", _REMEDY)
 
     def _next(self, line: str) -> Iterator[ListedMessage]:
         """Yield the messages that a line completes; the line itself is kept, or reported as a problem."""
@@ -276,11 +278,9 @@ class _LineReader:
     def _note(self, trouble: Trouble, *, path: object = None, number: int | None = None) -> None:
         line = self._number if number is None else number
         where = "" if path is None else f"message {path}"
-        self._problems.append(
-            problem(self._name, line, trouble.message, path=where, found=trouble.found, allowed=trouble.allowed)
-        )
-        if len(self._problems) >= MOST_PROBLEMS:
-            raise _error(self._problems)
+        self._problems.add(line, trouble.message, trouble.found, trouble.allowed, path=where)
+        if self._problems.is_full:
+            self._problems.check("the listing", _REMEDY)
 
 
 _LONG_FIELDS: Final = Block.of_the_long_form()
@@ -293,12 +293,3 @@ def _is_typed(line: str, place_of_id: int) -> bool:
 
 def _passed_over(line: str) -> bool:
     return len(line) <= 1000 and (_ECHO.fullmatch(line) is not None or _OTHER_TOTAL.fullmatch(line) is not None)
-
-
-def _error(problems: list[Problem]) -> InvalidInput:
-    error = ListingError(problems)
-    error.remedy = (
-        "Correct or remove these lines, or capture the whole output anew; other encodings are named with --encoding, "
-        "dates with the day first with --date-order dmy."
-    )
-    return error

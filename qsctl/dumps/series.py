@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.dumps.figures import EngineFigures, TakenAt
 from qsctl.dumps.moments import SECOND_NS, DateOrder
 from qsctl.dumps.read import read_messages
 from qsctl.errors import InvalidInput, NotFound, QsctlError
-from qsctl.profiles.listings.problems import ListingError
 
 _TIME_IN_NAME: Final = re.compile(
     r"(?<!\d)((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?([0-2]\d|3[01])[-_.T ]?([01]\d|2[0-3])[-_.:h]?([0-5]\d)"
@@ -62,7 +62,7 @@ def read_series(
 
     Raises:
         NotFound: a file does not exist, or a folder is empty.
-        ListingError: the only file is not understood.
+        InvalidFile: the only file is not understood.
         InvalidInput: none of several files is understood.
     """
     files = _files_of(sources)
@@ -70,7 +70,7 @@ def read_series(
     ends_with_total = {each.path: _ends_with_total(each.path) for group in instants[-last - 1 :] for each in group}
     most = max(len(each) for each in instants[-last:])
     found: list[EngineFigures] = []
-    errors: list[ListingError] = []
+    errors: list[InvalidFile] = []
     for group in reversed(instants):
         if len(found) == last or is_enough(found):
             break
@@ -93,7 +93,7 @@ def read_series(
 def _look_at(
     group: Sequence[ListingFile],
     ends_with_total: dict[Path, bool],
-    errors: list[ListingError],
+    errors: list[InvalidFile],
     note: Callable[[str], None],
     *,
     is_only: bool,
@@ -110,7 +110,7 @@ def _look_at(
         try:
             with each.path.open("rb") as stream:
                 look.add(read_messages(stream, str(each.path), encoding=encoding, order=order))
-        except ListingError as error:
+        except InvalidFile as error:
             errors.append(error)
             if is_only:
                 return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.netconfig._problems import ProblemList
+from qsctl.declared.problems import ProblemList
 from qsctl.netconfig.model import (
     NetDestination,
     NetDetail,
@@ -47,7 +47,7 @@ def thread_of(name: str, line: int, keyed: TclKeyedList, found: ProblemList) -> 
     path = f"protocol {name}"
     process = keyed.value("PROCESSNAME") or keyed.value("PROCESS")
     if not process:
-        found.add(line, "the thread has no process", "", "{ PROCESSNAME name }", path)
+        found.add(line, "the thread has no process", "", "{ PROCESSNAME name }", path=path)
     protocol = keyed.keyed("PROTOCOL")
     stacks = keyed.keyed("SMS")
     logged = next((key for key in keyed.entries if _LOGGING in key), None)
@@ -80,14 +80,14 @@ def _flag(keyed: TclKeyedList, key: str, found: ProblemList, path: str) -> bool 
     if not text:
         return None
     if text not in _YES | _NO:
-        found.add(keyed.line_of(key), f"{key} is not understood", text, "1 or 0, ON or OFF", path)
+        found.add(keyed.line_of(key), f"{key} is not understood", text, "1 or 0, ON or OFF", path=path)
     return text in _YES
 
 
 def _route(keyed: TclKeyedList, found: ProblemList, path: str) -> NetRoute:
     name = keyed.value("TRXID")
     if not name:
-        found.add(keyed.line, "a route has no transaction id", "", "{ TRXID name }", path)
+        found.add(keyed.line, "a route has no transaction id", "", "{ TRXID name }", path=path)
     details = tuple(_detail(each, found, f"{path}, route {name}") for each in keyed.list_of_keyed("ROUTE_DETAILS"))
     return NetRoute(name, details, _flag(keyed, "WILDCARD", found, path) is True, keyed.line)
 
@@ -97,7 +97,7 @@ def _detail(keyed: TclKeyedList, found: ProblemList, path: str) -> NetDetail:
     kind = _KINDS.get(text)
     if kind is None:
         allowed = ", ".join(_KINDS)
-        found.add(keyed.line_of("TYPE"), "the type of a route detail is not understood", text, allowed, path)
+        found.add(keyed.line_of("TYPE"), "the type of a route detail is not understood", text, allowed, path=path)
     pre = _stack(keyed, "PREPROCS") or _stack(keyed, "PROCS")
     translations = [keyed.value(key) for key in ("XLATE", "XSLT") if keyed.value(key)]
     post = _stack(keyed, "POSTPROCS")

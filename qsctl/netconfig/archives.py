@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from qsctl.config.problems import Problem, Severity, shown
+from qsctl.declared.problems import ProblemList
 from qsctl.dumps.lines import LineError, lines_of
 from qsctl.errors import NotFound
 from qsctl.netconfig.tcl import TclKeyedList, TclText, TclTrouble
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError
 
 HOURS: Final = 24
 _HOUR_S: Final = 3600
@@ -88,33 +87,32 @@ def read_archives(folder: Path, encoding: str | None = None) -> dict[tuple[str, 
 
     Raises:
         NotFound: the folder does not exist, or contains no index.
-        SiteFileError: lines of an index cannot be parsed; it lists all of them.
+        InvalidFile: lines of an index cannot be parsed; it lists all of them.
     """
     indexes = sorted(path for path in folder.rglob("*.idx") if path.is_file()) if folder.is_dir() else []
     if not indexes:
         raise NotFound(f"{folder}: there is no saved file, *.idx, in it", remedy="Name a folder of saved messages.")
     found: dict[tuple[str, bool], SavedTraffic] = {}
-    problems: list[Problem] = []
+    problems = ProblemList("")
     for path in indexes:
+        problems.file = str(path)
         message_file = path.with_suffix(".msg")
         with path.open("rb") as stream:
             if message_file.is_file():
                 with message_file.open("rb") as messages:
-                    read_index(stream, str(path), found, problems, messages, encoding)
+                    read_index(stream, found, problems, messages, encoding)
             else:
-                read_index(stream, str(path), found, problems, None, encoding)
-        if len(problems) >= MOST_PROBLEMS:
+                read_index(stream, found, problems, None, encoding)
+        if problems.is_full:
             break
-    if problems:
-        raise SiteFileError("the archive", problems, _REMEDY)
+    problems.check("the archive", _REMEDY)
     return found
 
 
 def read_index(
     stream: BinaryIO,
-    name: str,
     found: dict[tuple[str, bool], SavedTraffic],
-    problems: list[Problem],
+    problems: ProblemList,
     messages: BinaryIO | None = None,
     encoding: str | None = None,
 ) -> None:
@@ -122,44 +120,42 @@ def read_index(
 
     Args:
         stream: the index.
-        name: name of the file in error messages.
         found: the statistics by thread and direction.
-        problems: the problems of all files so far; reading ends when it has `MOST_PROBLEMS`.
+        problems: the problems of all files so far; reading ends when it is full.
         messages: the message file of the index, or None.
         encoding: encoding of the index; None: detected.
     """
     for number, line in enumerate(lines_of(stream, encoding), 1):
-        if len(problems) >= MOST_PROBLEMS:
+        if problems.is_full:
             return
         if isinstance(line, LineError):
-            problems.append(Problem(Severity.ERROR, name, number, "", str(line), shown(line.found)))
+            problems.add(number, str(line), line.found)
             continue
         if not line.strip():
             continue
-        entry = _entry(line, name, number, problems)
+        entry = _entry(line, number, problems)
         if entry is None:
             continue
         source, destination = entry.value("SOURCECONN"), entry.value("DESTCONN")
         if entry.value("TYPE").upper().startswith("R") or not (source or destination):
             continue  # a reply, or a message without a thread
-        at_s = _number(entry, "TIME", name, number, problems)
+        at_s = _number(entry, "TIME", number, problems)
         if at_s is not None and at_s > _SECONDS_MAX:
             at_s /= 1000.0  # newer releases count milliseconds
-        size = _number(entry, "LENGTH", name, number, problems)
+        size = _number(entry, "LENGTH", number, problems)
         key = (source, True) if not destination else (destination, False)
         traffic = found.setdefault(key, SavedTraffic(*key))
         size_bytes = None if size is None else int(min(size, 2**40))
         traffic.add(at_s, size_bytes, _type_of(entry, messages) if key[1] else "")
 
 
-def _entry(line: str, name: str, number: int, problems: list[Problem]) -> TclKeyedList | None:
+def _entry(line: str, number: int, problems: ProblemList) -> TclKeyedList | None:
     """Parse a line of an index as a keyed list, which may be nested in another list; None if it cannot be parsed."""
-    before = len(problems)
+    before = len(problems.problems)
 
     def note(trouble: TclTrouble) -> None:
-        if len(problems) == before:  # report one problem for each line
-            found, allowed = shown(trouble.found), trouble.allowed
-            problems.append(Problem(Severity.ERROR, name, number, "", trouble.message, found, allowed))
+        if len(problems.problems) == before:  # report one problem for each line
+            problems.add(number, trouble.message, trouble.found, trouble.allowed)
 
     text = TclText(line, note, number)
     words = list(text.words(0, len(line)))
@@ -168,10 +164,10 @@ def _entry(line: str, name: str, number: int, problems: list[Problem]) -> TclKey
         if inside and inside[0].form == "{":
             text, words = inner, inside
     entry = TclKeyedList(text, words, number)
-    return entry if len(problems) == before else None
+    return entry if len(problems.problems) == before else None
 
 
-def _number(entry: TclKeyedList, key: str, name: str, line: int, problems: list[Problem]) -> float | None:
+def _number(entry: TclKeyedList, key: str, line: int, problems: ProblemList) -> float | None:
     text = entry.value(key)
     if not text:
         return None
@@ -180,7 +176,7 @@ def _number(entry: TclKeyedList, key: str, name: str, line: int, problems: list[
     except ValueError:
         value = math.nan
     if not 0 <= value < 1e14:
-        problems.append(Problem(Severity.ERROR, name, line, "", f"{key} is not a number", shown(text), "a number"))
+        problems.add(line, f"{key} is not a number", text, "a number")
         return None
     return value
 

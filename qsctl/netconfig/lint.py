@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from qsctl.config.problems import Severity, did_you_mean
+from qsctl.declared.problems import Severity, did_you_mean
+from qsctl.netconfig._text import printable
 from qsctl.netconfig._work import process_shares
 from qsctl.netconfig.graph import LinkKind, SiteLink, cycles_of, groups_of, links_of
 from qsctl.netconfig.load import SiteLoad
 from qsctl.netconfig.model import STATIC_ROUTE, NetConfig, NetDetail, NetRoute, NetThread
 from qsctl.netconfig.procedures import ProcedureTable
 from qsctl.netconfig.routing import pattern_of, representatives, routes_for
-from qsctl.netconfig.text import printable
 
 _OBSERVED_ENOUGH: Final = 1_000
 """Number of messages with known transaction ids from which a route that none of them matches is reported."""

@@ -15,11 +15,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import Problem, Severity, did_you_mean, shown
-from qsctl.config.values import DURATION
+from qsctl.declared.problems import ProblemList, did_you_mean
+from qsctl.declared.values import DURATION
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError, read_bytes, text_of
+from qsctl.netconfig._text import read_bytes, text_of
 
 COLUMNS: Final = ("name", "takes", "spread", "does", "every", "results", "to", "transaction")
 SPREADS: Final = ("constant", "exponential")
@@ -57,7 +57,7 @@ def read_procedures(path: Path) -> ProcedureTable:
 
     Raises:
         NotFound: the file does not exist.
-        SiteFileError: rows cannot be parsed; it lists all of them.
+        InvalidFile: rows cannot be parsed; it lists all of them.
     """
     return parse_procedures(read_bytes(path), str(path))
 
@@ -66,37 +66,31 @@ def parse_procedures(data: bytes, name: str) -> ProcedureTable:
     """Parse the octets of a table; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: rows cannot be parsed; it lists all of them.
+        InvalidFile: rows cannot be parsed; it lists all of them.
     """
-    text, problems = text_of(data, name)
+    text, encoding_problems = text_of(data, name)
+    problems = ProblemList(name)
+    problems.extend(encoding_problems)
     rows: list[ProcedureRow] = []
     reader = csv.reader(io.StringIO(text, newline=""))
     heading: Sequence[str] | None = None
     try:
         for cells in reader:
+            if problems.is_full:
+                break
             if not any(cells) or cells[0].lstrip().startswith("#"):
                 continue
             if heading is None:
                 heading = [each.strip().lower() for each in cells]
-                problems += _of_heading(name, reader.line_num, heading)
-                if len(problems) >= MOST_PROBLEMS:
-                    break
+                _check_heading(reader.line_num, heading, problems)
                 continue
             given = dict(zip(heading, (each.strip() for each in cells), strict=False))
-            row, wrong = _row(name, reader.line_num, given)
-            problems += wrong
-            if row is not None:
-                rows.append(row)
-            if len(problems) >= MOST_PROBLEMS:
-                break
+            rows.append(_row(reader.line_num, given, problems))
     except csv.Error as error:
-        problems.append(Problem(Severity.ERROR, name, reader.line_num, "", f"this is no CSV: {error}"))
+        problems.add(reader.line_num, f"this is no CSV: {error}")
     if heading is None:
-        problems.append(Problem(Severity.ERROR, name, 0, "", "the table is empty", "", f"a heading: {_heading_text()}"))
-    if any(each.severity is Severity.ERROR for each in problems):
-        raise SiteFileError(
-            "the table of procedures", problems, f"Write a heading, {_heading_text()}, and rows below it."
-        )
+        problems.add(0, "the table is empty", "", f"a heading: {_heading_text()}")
+    problems.check("the table of procedures", f"Write a heading, {_heading_text()}, and rows below it.")
     return ProcedureTable(tuple(rows))
 
 
@@ -104,30 +98,23 @@ def _heading_text() -> str:
     return ",".join(COLUMNS)
 
 
-def _of_heading(name: str, line: int, heading: Sequence[str]) -> list[Problem]:
-    shown_heading = shown(",".join(heading))
-    found = [
-        Problem(Severity.ERROR, name, line, "", f"the heading has no column {each}", shown_heading, _heading_text())
-        for each in ("name", "takes")
-        if each not in heading
-    ]
-    for unknown in [each for each in heading if each not in COLUMNS][:MOST_PROBLEMS]:
-        hint = did_you_mean(unknown, COLUMNS)
-        found.append(
-            Problem(Severity.ERROR, name, line, "", "this column is not known", shown(unknown), _heading_text(), hint)
-        )
-    return found
+def _check_heading(line: int, heading: Sequence[str], problems: ProblemList) -> None:
+    for each in ("name", "takes"):
+        if each not in heading:
+            problems.add(line, f"the heading has no column {each}", ",".join(heading), _heading_text())
+    for unknown in heading:
+        if problems.is_full:
+            return
+        if unknown not in COLUMNS:
+            hint = did_you_mean(unknown, COLUMNS)
+            problems.add(line, "this column is not known", unknown, _heading_text(), suggestion=hint)
 
 
-def _row(name: str, line: int, given: dict[str, str]) -> tuple[ProcedureRow | None, list[Problem]]:
-    wrong: list[Problem] = []
-
+def _row(line: int, given: dict[str, str], problems: ProblemList) -> ProcedureRow:
     def choice(column: str, allowed: Sequence[str]) -> str:
         text = given.get(column, "").lower() or allowed[0]
         if text not in allowed:
-            wrong.append(
-                Problem(Severity.ERROR, name, line, "", f"{column} is not understood", shown(text), ", ".join(allowed))
-            )
+            problems.add(line, f"{column} is not understood", text, ", ".join(allowed))
         return text
 
     def count(column: str, default: int) -> int:
@@ -135,32 +122,25 @@ def _row(name: str, line: int, given: dict[str, str]) -> tuple[ProcedureRow | No
         if not text:
             return default
         if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1_000_000 or len(text) > 7:
-            wrong.append(
-                Problem(Severity.ERROR, name, line, "", f"{column} is not understood", shown(text), "1 to 1,000,000")
-            )
+            problems.add(line, f"{column} is not understood", text, "1 to 1,000,000")
             return default
         return int(text)
 
     label = given.get("name", "")
     if not label:
-        wrong.append(Problem(Severity.ERROR, name, line, "", "a row without a name", "", "a procedure or translation"))
+        problems.add(line, "a row without a name", "", "a procedure or translation")
     takes_ns = 0
     try:
         takes_ns = DURATION.parse(given.get("takes", "") or "0s")
     except InvalidInput:
         takes_ns = INFINITE_NS
     if takes_ns >= INFINITE_NS:
-        allowed = "a duration, as in 5ms"
-        wrong.append(
-            Problem(Severity.ERROR, name, line, "", "takes is no duration", shown(given.get("takes", "")), allowed)
-        )
+        problems.add(line, "takes is no duration", given.get("takes", ""), "a duration, as in 5ms")
     row = ProcedureRow(
         label, takes_ns, choice("spread", SPREADS), choice("does", DOES), count("every", 1), count("results", 2),
         given.get("to", ""), given.get("transaction", ""), line,
     )  # fmt: skip
     for does, column in (("reroute", "transaction"), ("send", "to")):
         if row.does == does and not getattr(row, column):
-            wrong.append(
-                Problem(Severity.ERROR, name, line, "", f"{does} without {column}", "", f"a value in {column}")
-            )
-    return (None if wrong else row), wrong
+            problems.add(line, f"{does} without {column}", "", f"a value in {column}")
+    return row

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import Problem, did_you_mean
+from qsctl.declared.problems import Problem, ProblemList, did_you_mean
 from qsctl.netconfig._blocks import process_of, remote_of, thread_of
-from qsctl.netconfig._problems import ProblemList, TooManyProblems
+from qsctl.netconfig._text import read_bytes, text_of
 from qsctl.netconfig.model import NetConfig, NetProcess, NetRemote, NetThread
 from qsctl.netconfig.tcl import TclText, TclTrouble, TclWord
-from qsctl.netconfig.text import SiteFileError, read_bytes, text_of
 
 KINDS: Final = ("process", "protocol", "destination")
 _BEGIN: Final = re.compile(r"^(?P<kind>process|protocol|destination)[ \t]+(?=\S)", re.MULTILINE)
@@ -42,7 +41,7 @@ def read_netconfig(path: Path, encoding: str | None = None) -> NetConfigReading:
 
     Raises:
         NotFound: the file does not exist.
-        SiteFileError: parts of the file cannot be parsed; it lists all of them.
+        InvalidFile: parts of the file cannot be parsed; it lists all of them.
         InvalidInput: the file is too large.
         UsageError: the encoding is unknown.
     """
@@ -53,19 +52,15 @@ def parse_netconfig(data: bytes, name: str, encoding: str | None = None) -> NetC
     """Parse the octets of a NetConfig; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: parts of the file cannot be parsed; it lists all of them.
+        InvalidFile: parts of the file cannot be parsed; it lists all of them.
         UsageError: the encoding is unknown.
     """
     text, encoding_problems = text_of(data, name, encoding)
     found = ProblemList(name)
     reader = _NetConfigReader(text, found)
-    try:
-        found.extend(encoding_problems)
-        reader.read()
-    except TooManyProblems:
-        pass
-    if found.has_errors:
-        raise SiteFileError("the NetConfig", found.problems, _REMEDY)
+    found.extend(encoding_problems)
+    reader.read()
+    found.check("the NetConfig", _REMEDY)
     config = NetConfig(name, tuple(reader.processes), tuple(reader.threads), tuple(reader.remotes))
     return NetConfigReading(config, tuple(found.problems))
 
@@ -88,8 +83,10 @@ class _NetConfigReader:
         begins = [each.start() for each in _BEGIN.finditer(text, at)]
         self._pass_over(at, begins[0] if begins else len(text))
         for begin, end in itertools.pairwise([*begins, len(text)]):
+            if self._found.is_full:
+                return
             self._read_part(begin, end)
-        if not begins and not self._found.has_errors:
+        if not begins and not self._found.errors:
             allowed = "parts that begin with process, protocol or destination"
             self._found.add(0, "there is no site in it", "", allowed)
 
@@ -127,7 +124,7 @@ class _NetConfigReader:
         if close is None:
             self._found.add(
                 line, "the brace that opens here is not closed before the next part", content[begin:head_end + 1],
-                "a } for each {", self._part,
+                "a } for each {", path=self._part,
             )  # fmt: skip
             return kind, name, None, end
         return kind, name, TclWord(brace + 1, close, "{"), close + 1
@@ -147,4 +144,6 @@ class _NetConfigReader:
             )
 
     def _note(self, trouble: TclTrouble) -> None:
-        self._found.add(self._text.line_of(trouble.at), trouble.message, trouble.found, trouble.allowed, self._part)
+        self._found.add(
+            self._text.line_of(trouble.at), trouble.message, trouble.found, trouble.allowed, path=self._part
+        )

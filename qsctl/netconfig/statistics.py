@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import Problem, Severity, shown
+from qsctl.declared.problems import ProblemList, Severity
 from qsctl.dumps.moments import SECOND_NS, DateOrder, parse_moment
+from qsctl.netconfig._text import read_bytes, text_of
 from qsctl.netconfig.tcl import TclText, TclTrouble, TclWord
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError, read_bytes, text_of
 
 _COUNTS: Final = {
     "msgsin": "messages_in", "messagesin": "messages_in", "inmsgs": "messages_in", "msgsreceived": "messages_in",
@@ -71,20 +71,9 @@ class ThreadSample:
 class _Samples:
     """The samples and the problems of one file."""
 
-    name: str
+    problems: ProblemList
     order: DateOrder
     found: list[ThreadSample] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    def add(self, line: int, message: str, found: str = "", allowed: str = "", path: str = "") -> None:
-        if not self.is_full:
-            self.problems.append(
-                Problem(Severity.ERROR, self.name, line, shown(path), shown(message), shown(found), allowed)
-            )
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.problems) >= MOST_PROBLEMS
 
 
 def read_statistics(
@@ -94,7 +83,7 @@ def read_statistics(
 
     Raises:
         NotFound: the file does not exist.
-        SiteFileError: a value cannot be parsed, or the file has no statistics.
+        InvalidFile: a value cannot be parsed, or the file has no statistics.
         UsageError: the encoding is unknown.
     """
     return parse_statistics(read_bytes(path), str(path), encoding, order)
@@ -106,11 +95,12 @@ def parse_statistics(
     """Parse the octets of a dump; `name` is the file's name in error messages.
 
     Raises:
-        SiteFileError: a value cannot be parsed, or the file has no statistics.
+        InvalidFile: a value cannot be parsed, or the file has no statistics.
         UsageError: the encoding is unknown.
     """
     text, problems = text_of(data, name, encoding)
-    samples = _Samples(name, order, problems=[each for each in problems if each.severity is Severity.ERROR])
+    samples = _Samples(ProblemList(name), order)
+    samples.problems.extend(each for each in problems if each.severity is Severity.ERROR)
     first = next((line for line in io.StringIO(text) if line.strip()), "")
     heading = {_plain(each) for each in first.split(",")}
     if heading & _NAMES and heading & set(_COUNTS):
@@ -120,11 +110,10 @@ def parse_statistics(
     else:
         _read_labels(text, samples)
     samples.found = [each for each in samples.found if not each.is_empty]
-    if not samples.found and not samples.problems:
+    if not samples.found and not samples.problems.errors:
         allowed = "keyed lists of Tcl, CSV with THREADNAME and MSGSIN, or lines `Msgs In : 12`"
-        samples.add(0, "there are no statistics of threads in it", "", allowed)
-    if samples.problems:
-        raise SiteFileError("the statistics dump", samples.problems, _REMEDY)
+        samples.problems.add(0, "there are no statistics of threads in it", "", allowed)
+    samples.problems.check("the statistics dump", _REMEDY)
     return samples.found
 
 
@@ -143,7 +132,9 @@ def _set(samples: _Samples, sample: ThreadSample, line: int, given: Mapping[str,
             if number.isascii() and number.isdigit() and len(number) < 19:
                 setattr(sample, _COUNTS[label], min(int(number), _LARGEST))
             else:
-                samples.add(line, f"{label} is not a count", value, "a whole number", f"thread {sample.thread}")
+                samples.problems.add(
+                    line, f"{label} is not a count", value, "a whole number", path=f"thread {sample.thread}"
+                )
         elif label in _AT | _SINCE:
             clock = given.get(_CLOCKS.get(label, ""), "")
             instant = _instant(f"{value} {clock}".strip(), samples.order)
@@ -175,7 +166,7 @@ def _read_csv(text: str, samples: _Samples) -> None:
     heading: list[str] = []
     try:
         for cells in reader:
-            if samples.is_full:
+            if samples.problems.is_full:
                 return
             if not any(each.strip() for each in cells):
                 continue
@@ -186,23 +177,22 @@ def _read_csv(text: str, samples: _Samples) -> None:
             thread = next((given[each].strip() for each in heading if each in _NAMES and given.get(each)), "")
             if not thread or len(cells) < len(heading):
                 found = ",".join(cells)
-                samples.add(reader.line_num, "the row is cut", found, f"{len(heading)} columns, with a thread")
+                samples.problems.add(reader.line_num, "the row is cut", found, f"{len(heading)} columns, with a thread")
                 continue
             sample = ThreadSample(thread, reader.line_num)
             samples.found.append(sample)
             _set(samples, sample, reader.line_num, given)
     except csv.Error as error:
-        samples.add(reader.line_num, f"this is no CSV: {error}")
+        samples.problems.add(reader.line_num, f"this is no CSV: {error}")
 
 
 def _read_lists(text: str, samples: _Samples) -> None:
     def note(trouble: TclTrouble) -> None:
-        if not samples.is_full:
-            samples.add(content.line_of(trouble.at), trouble.message, trouble.found, trouble.allowed)
+        samples.problems.add(content.line_of(trouble.at), trouble.message, trouble.found, trouble.allowed)
 
     content = TclText(text, note)
     waiting = [("", content, list(content.words(0, len(text), len(text))), 0)]  # a file of many dumps has many words
-    while waiting and not samples.is_full:
+    while waiting and not samples.problems.is_full:
         name, within, words, depth = waiting.pop()
         pairs = dict(_pairs(within, words))
         if set(pairs) & set(_COUNTS):
@@ -210,7 +200,7 @@ def _read_lists(text: str, samples: _Samples) -> None:
             line = within.line_of(words[0].start)
             sample = ThreadSample(thread, line)
             if not thread:
-                samples.add(line, "these statistics have no name", "", "{thread {{MSGSIN 1} …}}")
+                samples.problems.add(line, "these statistics have no name", "", "{thread {{MSGSIN 1} …}}")
                 continue
             samples.found.append(sample)
             _set(samples, sample, line, {label: within.value(each) for label, each in pairs.items()})
@@ -239,7 +229,7 @@ def _pairs(content: TclText, words: list[TclWord]) -> Iterator[tuple[str, TclWor
 def _read_labels(text: str, samples: _Samples) -> None:
     sample: ThreadSample | None = None
     for number, line in enumerate(io.StringIO(text), 1):
-        if samples.is_full:
+        if samples.problems.is_full:
             return
         label, colon, value = line.partition(":")
         section = _SECTION.fullmatch(line) if len(line) < 300 else None

@@ -4,7 +4,7 @@ In: files of client profiles (SEMP v2 and v1, CLI scripts, Terraform, Ansible, X
 Out: frozen `ClientProfile`s and the models of `listings`, written again in any format; findings, differences and sizes.
 
 - `setting.py`, `ranges.py`: the one table of settings: kind, range, default, source, and its name in each format;
-- `client_profile.py`: the dataclass; `names.py`, `problems.py`: suggestions and errors;
+- `client_profile.py`: the dataclass; `names.py`: suggestions;
 - `formats/`: a reader and a writer for each format; `listings/`: what a broker's `show` commands print;
 - `lint.py`: what a profile does that its operator may not mean; `difference.py`; `sizing.py`: the arithmetic of a load.
 

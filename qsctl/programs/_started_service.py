@@ -92,7 +92,7 @@ def first_domain(source: str, config_name: str | None, variables: Mapping[str, s
     """Return the domain id of the first participant in a configuration.
 
     Raises:
-        ConfigError: the configuration is invalid; it lists every problem.
+        InvalidFile: the configuration is invalid; it lists every problem.
         UsageError: the configuration has no participant.
     """
     from qsctl.config.load import load_configuration

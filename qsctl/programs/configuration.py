@@ -79,7 +79,7 @@ def render(
         A row for each value, with `path` and `value`; `content.xml()` is the canonical XML.
 
     Raises:
-        ConfigError: a file is not valid.
+        InvalidFile: a file is not valid.
         NotFound: a file does not exist, or no value's path matches.
 
     >>> import qsctl
@@ -125,7 +125,7 @@ def diff(
             unified diff of the XML.
 
     Raises:
-        ConfigError: a file is not valid.
+        InvalidFile: a file is not valid.
         NotFound: a file does not exist.
 
     >>> import qsctl

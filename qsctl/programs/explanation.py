@@ -53,7 +53,7 @@ def explain(
     Raises:
         NotFound: there is no such setting, file or run.
         UsageError: the subject is unknown, or not exactly one of source and broker is given.
-        ListingError: the file is not a listing of a broker.
+        InvalidFile: the file is not a listing of a broker.
 
     >>> import qsctl
     >>> row = qsctl.explain("setting", "max_delivery_retries")[0]

@@ -206,7 +206,7 @@ class Service:
             timeout: longest wait for the service to start, and for each reply.
 
         Raises:
-            ConfigError: the configuration is invalid; it lists every problem.
+            InvalidFile: the configuration is invalid; it lists every problem.
             QsctlError: the service did not start; it has the service's message and exit status.
             NoAnswer: the service did not reply in time.
         """

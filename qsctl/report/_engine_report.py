@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo
@@ -133,7 +133,7 @@ def _scenario(folder: Location, info: RunInfo) -> Scenario | None:
         path.write_text(checked_text(folder, info, SCENARIO_FILE), encoding="utf-8")
         try:
             return read_scenario(path)
-        except ConfigError:
+        except InvalidFile:
             return None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 from qsctl.errors import QsctlError
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.scenario.overrides.set_values import settings_of

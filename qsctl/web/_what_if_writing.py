@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import InvalidInput, QsctlError
 from qsctl.sim.scenario.overrides.set_values import apply_overrides, settings_of
 from qsctl.sim.scenario.scenario import Model, Scenario
@@ -139,7 +139,7 @@ def _profiles(shown: Shown, base: Scenario, scenario: Scenario) -> Iterator[Writ
         file = f"{profile.name}.json"
         try:
             text, plan = _profile_texts(profile.name, values, before)
-        except (ConfigError, InvalidInput) as error:
+        except (InvalidFile, InvalidInput) as error:
             yield Written(f"profile-{profile.name}", title, "", file, problem=error.message)
             continue
         others = {path: text for path, text in shown.settings.items() if not path.startswith("profile[")}

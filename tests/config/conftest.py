@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from qsctl.config.load import LoadedConfiguration, judge_files, load_configuration
-from qsctl.config.problems import ConfigError, Problem, Severity
+from qsctl.declared.problems import InvalidFile, Problem, Severity
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def check(tmp_path: Path) -> Check:
             return list(judge_files(_literals(texts), **options).problems)
         try:
             return list(load_configuration(_literals(texts), configuration_name=None, **options).problems)
-        except ConfigError as error:
+        except InvalidFile as error:
             return list(error.problems)
 
     return run

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from qsctl.config.problems import Problem
 from qsctl.config.tables.qos import MAPPED_POLICIES
+from qsctl.declared.problems import Problem
 from qsctl.transport.dds.qos import _READER_POLICIES, _WRITER_POLICIES
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import ConfigError
 from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.config.sample_types.type_model import Struct, Union
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import Refused
 from tests.fuzz.drawn_values import TooLarge, ValueDrawing
 
@@ -104,7 +104,7 @@ def test_samples_of_drawn_types_come_back(tmp_path: Path, seed: int) -> None:
     path.write_text(f"<types>{TypeDrawing(seed).types()}</types>")
     try:
         library = read_type_file(path)
-    except ConfigError:
+    except InvalidFile:
         return
     for name, definition in library.definitions.items():
         if not isinstance(definition, Struct | Union):

@@ -12,7 +12,7 @@ from qsctl.config.files.document import parse_document
 from qsctl.config.files.schema import explainer, gate_accepts
 from qsctl.config.files.variables import substitute
 from qsctl.config.load import judge_files, load_configuration
-from qsctl.config.problems import ConfigError, Severity, has_errors
+from qsctl.declared.problems import InvalidFile, Severity, has_errors
 from qsctl.shipped import shipped
 
 ROOT = shipped("fixtures/config")
@@ -84,7 +84,7 @@ def test_a_misprint_of_the_manual_gets_a_suggestion(file: str, suggestion: str, 
 def test_both_validators_agree(path: Path) -> None:
     try:
         document = parse_document(path.read_bytes(), path.name)
-    except ConfigError:
+    except InvalidFile:
         return  # not well-formed: neither sees it
     substitute(document, VARIABLES, {})
     assert gate_accepts(document.root) == explainer().is_valid(document.root, use_location_hints=False)

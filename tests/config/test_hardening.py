@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from qsctl.config.files.document import BODY_LIMITS, FILE_LIMITS, DocumentLimits, parse_document
 from qsctl.config.load import judge_files
-from qsctl.config.problems import ConfigError, Problem
+from qsctl.declared.problems import InvalidFile, Problem
 
 
 def check(path: Path) -> list[Problem]:
@@ -117,7 +117,7 @@ def test_fifty_megabytes_of_nonsense_are_refused_by_their_size(tmp_path: Path) -
 
 
 def test_many_small_elements_are_refused_before_they_are_parsed() -> None:
-    with pytest.raises(ConfigError, match="too many elements"):
+    with pytest.raises(InvalidFile, match="too many elements"):
         parse_document(
             b"<dds>" + b"<a/>" * 20_000 + b"</dds>", "a", DocumentLimits(size_bytes=1_000_000, elements=1000)
         )
@@ -139,7 +139,7 @@ def test_bodies_of_commands_have_tighter_limits_than_files() -> None:
 def test_any_bytes_give_problems_and_never_another_exception(data: bytes) -> None:
     try:
         parse_document(data, "a.xml")
-    except ConfigError as error:
+    except InvalidFile as error:
         assert error.problems
 
 
@@ -162,7 +162,7 @@ def test_any_shuffle_of_tags_gives_settings_or_problems(parts: list[str]) -> Non
     options: Any = {"variables": {}, "environment": {}, "working_directory": Path("/nonexistent")}
     try:
         load_configuration([literal], configuration_name=None, **options)
-    except ConfigError as error:
+    except InvalidFile as error:
         assert error.problems
     judge_files([literal], **options)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import ConfigError
 from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.config.sample_types.types import TypeLibrary
+from qsctl.declared.problems import InvalidFile
 
 IDL = """
 #ifndef SHOP
@@ -107,7 +107,7 @@ def test_configuration_includes_idl(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_idl_is_refused_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read(tmp_path, "wrong.idl", text)
     problem = raised.value.problems[0]
     assert problem.line == line, problem

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from qsctl.config import values
 from qsctl.config.configuration_xml import service_element
 from qsctl.config.files.load_order import sources_in_order, split_sources, unquote_literal
 from qsctl.config.load import load_configuration
-from qsctl.config.problems import ConfigError
+from qsctl.declared import values
+from qsctl.declared.problems import InvalidFile
 from qsctl.instant import INFINITE_NS, SECOND_NS
 
 
@@ -50,7 +50,7 @@ def test_six_sources_are_loaded_in_the_order_of_section_3_1(tmp_path: Path, text
 
     assert most() == 3
     assert most(sources=["given.xml"]) == 6
-    with pytest.raises(ConfigError, match="no such <queuing_service>"):
+    with pytest.raises(InvalidFile, match="no such <queuing_service>"):
         most(sources=["given.xml"], default_files=False)
 
 
@@ -63,7 +63,7 @@ def test_a_default_file_that_is_also_given_is_loaded_once(tmp_path: Path, text: 
 
 def test_a_file_of_the_environment_that_is_missing_is_an_error(tmp_path: Path, text: Any) -> None:
     (tmp_path / "a.xml").write_text(text().xml())
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(InvalidFile, match="there is no such file"):
         load_configuration(
             ["a.xml"], configuration_name=None, variables={}, environment={"NDDS_QOS_PROFILES": "none.xml"},
             working_directory=tmp_path,
@@ -144,10 +144,10 @@ def test_the_domain_base_is_added_to_every_domain_and_checked(text: Any, load: A
 
 def test_one_of_several_services_must_be_named(text: Any, load: Any) -> None:
     two = text().xml().replace("</dds>", text().xml().replace("<dds>", "").replace('name="S"', 'name="S2"'))
-    with pytest.raises(ConfigError, match="several services"):
+    with pytest.raises(InvalidFile, match="several services"):
         load(two)
     assert load(two, configuration_name="S2").configuration.name == "S2"
-    with pytest.raises(ConfigError, match="there is no such"):
+    with pytest.raises(InvalidFile, match="there is no such"):
         load(two, configuration_name="S3")
 
 

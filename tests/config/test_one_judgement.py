@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qsctl.config.load import judge_files
-from qsctl.config.problems import Severity, has_errors
+from qsctl.declared.problems import Severity, has_errors
 from qsctl.errors import ExitStatus
 from qsctl.shipped import shipped
 from tests.commands import command_line

@@ -1,6 +1,6 @@
 """Problems that differ in their place alone are one text; the worst come first."""
 
-from qsctl.config.problems import Problem, Severity, same_problems, text_of_same
+from qsctl.declared.problems import Problem, Severity, same_problems, text_of_same
 
 
 def at(severity: Severity, line: int, service: str, message: str = "no file defines the type T") -> Problem:

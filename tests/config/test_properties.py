@@ -18,7 +18,6 @@ from qsctl.config.files.schema import explainer, gate_accepts
 from qsctl.config.files.schema_model import VENDOR_EXTENSION, schema_model
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.config.load import judge_files, load_configuration
-from qsctl.config.problems import ConfigError, Severity
 from qsctl.config.settings import (
     AdministrationSettings,
     ConfigurationReplicationSettings,
@@ -45,6 +44,7 @@ from qsctl.core.queue.settings import (
     StatisticsSettings,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.declared.problems import InvalidFile, Severity
 from qsctl.instant import INFINITE_NS, SECOND_NS
 
 INT32 = 2**31 - 1
@@ -217,7 +217,7 @@ def test_any_tree_of_known_tags_gives_settings_or_problems_and_both_validators_a
     problems = judge_files([literal], strict=True, **options).problems
     try:
         load_configuration([literal], configuration_name=None, **options)
-    except ConfigError as error:
+    except InvalidFile as error:
         assert any(problem.severity is Severity.ERROR for problem in error.problems)
         assert problems
 

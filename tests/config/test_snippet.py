@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from qsctl.config.problems import ConfigError, Severity
 from qsctl.config.snippet import read_queue_snippet, read_subscriber_snippet
 from qsctl.config.tables.queue import QUEUE as QUEUE_TABLE
 from qsctl.config.writer import write
+from qsctl.declared.problems import InvalidFile, Severity
 
 QUEUE = '<shared_reader_queue name="Q" session="A"><topic_name>T</topic_name><type_name>DDS::Octets</type_name>{}</shared_reader_queue>'
 
@@ -95,7 +95,7 @@ def test_a_subscriber_with_its_queues(service: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_body_that_is_refused(body: str, message: str, service: Any) -> None:
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_queue_snippet(body, service, source="body")
     assert message in raised.value.problems[0].message
 
@@ -103,12 +103,12 @@ def test_a_body_that_is_refused(body: str, message: str, service: Any) -> None:
 def test_references_are_looked_up_in_the_subscriber(service: Any) -> None:
     subscriber = service.service.participants[0].subscribers[0]
     body = QUEUE.format("").replace('session="A"', 'session="B" dead_letter_queue="D"')
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_queue_snippet(body, service, source="body", subscriber=subscriber)
     errors = [problem for problem in raised.value.problems if problem.severity is Severity.ERROR]
     assert [problem.found for problem in errors] == ['session="B"', 'dead_letter_queue="D"']
 
 
 def test_a_body_names_no_file(service: Any) -> None:
-    with pytest.raises(ConfigError, match="cannot name a file"):
+    with pytest.raises(InvalidFile, match="cannot name a file"):
         read_queue_snippet("file:///etc/hostname", service, source="body")

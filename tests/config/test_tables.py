@@ -19,9 +19,9 @@ from qsctl.config.form import Element, QosElements, Repeated, Row, Setting, Sett
 from qsctl.config.load import LoadedConfiguration, load_configuration
 from qsctl.config.tables.queue import QUEUE
 from qsctl.config.tables.service import SERVICE
-from qsctl.config.values import BOOLEAN, DURATION, NUMERIC_BOOLEAN
 from qsctl.config.writer import queue_snippet, write
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.declared.values import BOOLEAN, DURATION, NUMERIC_BOOLEAN
 from qsctl.shipped import shipped
 
 XS = "{http://www.w3.org/2001/XMLSchema}"

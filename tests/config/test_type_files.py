@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import ConfigError
 from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.config.sample_types.type_model import Bitmask, Enumeration, Primitive, Struct, StructMember, TypeShape, Union
 from qsctl.config.sample_types.type_names import python_names
 from qsctl.config.sample_types.types import TypeLibrary
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import InvalidInput, QsctlError, Refused
 
 CANARY = "qsctl_test_canary"
@@ -35,7 +35,7 @@ def _file(tmp_path: Path, types: str, *, root: str = "<types>{}</types>") -> Pat
 
 
 def _message(path: Path) -> str:
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_type_file(path)
     return "\n".join(problem.message for problem in raised.value.problems)
 
@@ -44,7 +44,7 @@ def _message(path: Path) -> str:
 @pytest.mark.parametrize("named", NAMED)
 def test_a_name_that_is_code_is_refused_and_does_not_run(tmp_path: Path, named: str, root: str) -> None:
     path = _file(tmp_path, named.format(CODE.replace("&", "&amp;")), root=root)
-    with pytest.raises(ConfigError, match="the attribute name of"):
+    with pytest.raises(InvalidFile, match="the attribute name of"):
         for name in (library := read_type_file(path)).definitions:
             library.codec(name)
     assert CANARY not in sys.modules
@@ -217,7 +217,7 @@ def test_constants_of_a_large_file_are_looked_up_not_searched(tmp_path: Path) ->
 
 def test_a_file_of_nonsense_gives_a_bounded_number_of_problems(tmp_path: Path) -> None:
     members = "".join(f'<member name="m{at}" type="Unknown{at}"/>' for at in range(5_000))
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_type_file(_file(tmp_path, f'<struct name="S">{members}</struct>'))
     assert len(raised.value.problems) == 200
 

@@ -7,11 +7,11 @@ import tracemalloc
 
 import pytest
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.dumps._extended_block import MOST_OTHERS
 from qsctl.dumps.groups import GroupBy, grouped
 from qsctl.dumps.lines import LONGEST_LINE_BYTES
 from qsctl.dumps.read import read_messages
-from qsctl.profiles.listings.problems import ListingError
 
 MEGABYTE = 1 << 20
 
@@ -37,7 +37,7 @@ class Endless(io.RawIOBase):
 def peak_bytes(stream: io.RawIOBase) -> int:
     tracemalloc.start()
     try:
-        with pytest.raises(ListingError):
+        with pytest.raises(InvalidFile):
             for _ in read_messages(stream, "f"):  # type: ignore[arg-type]
                 pass
         return tracemalloc.get_traced_memory()[1]
@@ -61,7 +61,7 @@ def test_a_file_of_lines_that_are_not_understood_ends_early(piece: bytes) -> Non
 
 def test_a_message_with_lines_without_end_is_refused_and_forgotten() -> None:
     lines = b"msg: 0x1\n" + b"".join(b"    msgX%d : y\n" % number for number in range(MOST_OTHERS + 5))
-    with pytest.raises(ListingError, match="too many lines that are not known"):
+    with pytest.raises(InvalidFile, match="too many lines that are not known"):
         list(read_messages(io.BytesIO(lines), "f"))
 
 
@@ -79,5 +79,5 @@ def test_groups_take_memory_by_their_number() -> None:
 
 def test_a_run_of_dashes_or_brackets_costs_no_more_than_its_length() -> None:
     for line in (b"-" * MEGABYTE, b"[" * MEGABYTE, b"1.1." * (MEGABYTE // 4), b"a : " * (MEGABYTE // 4)):
-        with pytest.raises(ListingError):
+        with pytest.raises(InvalidFile):
             list(read_messages(io.BytesIO(line + b"\n"), "f"))

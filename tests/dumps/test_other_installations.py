@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from qsctl.core.integration.message import MessageId
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.read import read_messages
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "dumps"
 ROW = "06:12:40 [0.0.311] P D N 5120 11 594 adt_in lab_out"
@@ -23,7 +23,7 @@ def read(data: bytes | str, **options: object) -> list[ListedMessage]:
 
 
 def problems(data: bytes | str, **options: object) -> list[tuple[int, str]]:
-    with pytest.raises(ListingError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read(data, **options)
     return [(each.line, each.message) for each in caught.value.problems]
 
@@ -130,7 +130,7 @@ def test_a_state_in_words_of_another_language_counts_by_its_number() -> None:
 def test_a_file_that_is_something_else_is_one_error() -> None:
     assert problems("") == [(0, "there is no listing in it")]
     assert problems("   \n\n") == [(0, "there is no listing in it")]
-    assert len(problems("some text\n" * 1000)) == MOST_PROBLEMS
+    assert len(problems("some text\n" * 1000)) == SHOWN_MAX
 
 
 def test_an_empty_listing_is_one() -> None:

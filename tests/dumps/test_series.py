@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from qsctl.core.integration.message import MessageId
+from qsctl.declared.problems import InvalidFile
 from qsctl.dumps.figures import EngineFigures, QueueKey, TakenAt, history_of
 from qsctl.dumps.model import ListedMessage, ListingForm
 from qsctl.dumps.moments import SECOND_NS, Moment
 from qsctl.dumps.series import read_series
 from qsctl.dumps.write import listing
 from qsctl.errors import InvalidInput, NotFound
-from qsctl.profiles.listings.problems import ListingError
 
 NOON = TakenAt.of_local(datetime(2026, 11, 22, 12, 0))
 KEY = QueueKey("lab", 11, "outbound post-TPS")
@@ -94,7 +94,7 @@ def test_what_is_no_series_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no file"):
         read(tmp_path / "missing")
     (tmp_path / "a").write_text("x", encoding="utf-8")
-    with pytest.raises(ListingError):
+    with pytest.raises(InvalidFile):
         read(tmp_path)
     (tmp_path / "b").write_text("x", encoding="utf-8")
     with pytest.raises(InvalidInput, match="none of 2 files"):

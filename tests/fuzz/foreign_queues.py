@@ -1,4 +1,4 @@
-"""What the readers of other brokers' tools hold for any input: bounded values, printable notes, or one `ListingError`.
+"""What the readers of other brokers' tools hold for any input: bounded values, printable notes, or one `InvalidFile`.
 
 Of each queue a scenario is made; it may break a rule of scenarios (partitions beyond a bound), which is an error of its
 own, and never anything else.
@@ -11,9 +11,8 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.errors import InvalidInput
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 from qsctl.sim.brokers.draft import draft_of
 from qsctl.sim.brokers.listed._documents import COUNT_MAX
 from qsctl.sim.brokers.listed.model import ForeignQueue, joined
@@ -31,8 +30,8 @@ def read_any(data: bytes) -> None:
     """Read one input as all readers do."""
     try:
         found = read_queues(data, "f")
-    except ListingError as error:
-        assert 0 < len(error.problems) <= MOST_PROBLEMS
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert all(line.isprintable() for line in error.message.splitlines())
         return
     assert found.queues
@@ -62,7 +61,7 @@ def draft(queue: ForeignQueue, *, is_read: bool) -> None:
     file.write_text(made.scenario_text(), encoding="utf-8")
     try:
         scenario = read_scenario(file, {}, {})
-    except ConfigError as error:
+    except InvalidFile as error:
         assert "XML" not in error.message, error.message
         return
     assert scenario.queue is not None

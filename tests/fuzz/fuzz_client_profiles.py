@@ -1,11 +1,11 @@
-"""Files of client profiles: profiles that every full format reads back, or one `ProfileError`.
+"""Files of client profiles: profiles that every full format reads back, or one `InvalidFile`.
 
 The first byte of an input chooses the format, or that it is recognized; the rest is the file.
 """
 
 from __future__ import annotations
 
-from qsctl.profiles._problems import ProfileError
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.difference import differences
 from qsctl.profiles.formats._format import HELD_FIELDS
 from qsctl.profiles.formats.file import every_field, parse_profiles, write_profiles
@@ -31,7 +31,7 @@ def one_input(data: bytes) -> None:
     form = _FORMATS[(data[0] if data else 0) % len(_FORMATS)]
     try:
         file = parse_profiles(data[1:], "f", form)
-    except ProfileError as error:
+    except InvalidFile as error:
         assert error.problems
         assert len(error.message) < 100_000
         assert all(line.isprintable() for line in error.message.splitlines())

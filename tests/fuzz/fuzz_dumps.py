@@ -1,15 +1,15 @@
-"""Listings of recovery and error databases: messages that read back as they are printed, or one `ListingError`."""
+"""Listings of recovery and error databases: messages that read back as they are printed, or one `InvalidFile`."""
 
 from __future__ import annotations
 
 import io
 
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.dumps.groups import GroupBy, grouped
 from qsctl.dumps.model import ListingForm
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 from tests.dumps.listed import as_listed
 
 DICTIONARY = (
@@ -33,8 +33,8 @@ def one_input(data: bytes) -> None:
 def _read(data: bytes, order: DateOrder) -> None:
     try:
         messages = list(read_messages(io.BytesIO(data), "f", order=order, with_data=True))
-    except ListingError as error:
-        assert 0 < len(error.problems) <= MOST_PROBLEMS
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert all(each.line <= data.count(b"\n") + 1 for each in error.problems)
         assert len(error.message) < 100_000
         assert all(line.isprintable() for line in error.message.splitlines())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qsctl.config.problems import ConfigError
 from qsctl.config.sample_types._type_document import parse_types, types_of_document
 from qsctl.config.sample_types.types import read_types
+from qsctl.declared.problems import InvalidFile
 
 DICTIONARY = (
     b"module a {", b"struct S {", b"};", b"union U switch (long) {", b"case 1:", b"default:", b"enum E {", b"typedef ",
@@ -20,7 +20,7 @@ def one_input(data: bytes) -> None:
         document = parse_types(data, "fuzzed.idl", None)
         parents, problems = types_of_document(document)
         _, found = read_types([(parent, None) for parent in parents])
-    except ConfigError as error:
+    except InvalidFile as error:
         problems, found = list(error.problems), []
     lines = data.count(b"\n") + 2
     for problem in (*problems, *found):

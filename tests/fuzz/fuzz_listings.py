@@ -1,9 +1,9 @@
-"""Captured listings and SEMP v1 replies: figures that are read back when they are printed, or one `ListingError`."""
+"""Captured listings and SEMP v1 replies: figures that are read back when they are printed, or one `InvalidFile`."""
 
 from __future__ import annotations
 
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.profiles.listings.model import PRIORITY_QUEUES, ClientQueues
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 from qsctl.profiles.listings.prometheus import prometheus_text
 from qsctl.profiles.listings.read import read_listings
 from qsctl.profiles.listings.write import write_clients, write_connections, write_neighbors, write_slow_subscribers
@@ -24,8 +24,8 @@ SHORT_COUNT = 200
 def one_input(data: bytes) -> None:
     try:
         found = read_listings(data, "f")
-    except ListingError as error:
-        assert 0 < len(error.problems) <= MOST_PROBLEMS
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert len(error.message) < 100_000
         assert all(line.isprintable() for line in error.message.splitlines())
         return

@@ -1,10 +1,10 @@
-"""NetConfigs: a site that can be linted and made a scenario of, or one `SiteFileError`."""
+"""NetConfigs: a site that can be linted and made a scenario of, or one `InvalidFile`."""
 
 from __future__ import annotations
 
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.netconfig.lint import lint_site
 from qsctl.netconfig.read import parse_netconfig
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError
 from qsctl.sim.site.marks import marked_text
 from qsctl.sim.site.scenario import site_scenario
 
@@ -23,8 +23,8 @@ SHORT_COUNT = 200
 def one_input(data: bytes) -> None:
     try:
         reading = parse_netconfig(data, "f")
-    except SiteFileError as error:
-        assert 0 < len(error.problems) <= MOST_PROBLEMS + 2
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert all(each.line <= data.count(b"\n") + 1 for each in error.problems)
         assert len(error.message) < 100_000
         assert all(line.isprintable() for line in error.message.splitlines())

@@ -1,9 +1,9 @@
-"""Scrapes of an exporter and tables in CSV: listings whose figures are counts, or one `ListingError`."""
+"""Scrapes of an exporter and tables in CSV: listings whose figures are counts, or one `InvalidFile`."""
 
 from __future__ import annotations
 
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
 from qsctl.profiles.listings.model import LARGEST_COUNT
-from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
 from qsctl.profiles.listings.prometheus import prometheus_text
 from qsctl.profiles.listings.read import read_listings
 
@@ -20,8 +20,8 @@ _FIGURES = ("spooled_messages", "usage_mb", "maximum_usage_mb", "bind_count")
 def one_input(data: bytes) -> None:
     try:
         found = read_listings(data, "f")
-    except ListingError as error:
-        assert 0 < len(error.problems) <= MOST_PROBLEMS
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert all(line.isprintable() for line in error.message.splitlines())
         return
     assert all(note.isprintable() for note in found.notes)

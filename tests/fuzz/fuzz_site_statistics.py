@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import math
 
-from qsctl.config.problems import Problem
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile, Problem, ProblemList
 from qsctl.netconfig.archives import SavedTraffic, hl7_type, read_index
 from qsctl.netconfig.load import SiteLoad, add_archives, add_statistics
 from qsctl.netconfig.procedures import parse_procedures
 from qsctl.netconfig.statistics import parse_statistics
-from qsctl.netconfig.text import MOST_PROBLEMS, SiteFileError
 
 DICTIONARY = (
     b"{adt_in {{MSGSIN 12} {MSGSOUT 3} {BYTESIN 99} {OBDATAQD 4} {LASTEXTRACT 1760000000} {START 1759990000}}}\n",
@@ -29,12 +28,12 @@ def one_input(data: bytes) -> None:
     load = SiteLoad()
     try:
         add_statistics(load, parse_statistics(data, "f"), 60.0)
-    except SiteFileError as error:
+    except InvalidFile as error:
         _check(list(error.problems), data)
-    problems: list[Problem] = []
+    problems = ProblemList("f")
     found: dict[tuple[str, bool], SavedTraffic] = {}
-    read_index(io.BytesIO(data), "f", found, problems, io.BytesIO(data))
-    _check(problems, data)
+    read_index(io.BytesIO(data), found, problems, io.BytesIO(data))
+    _check(problems.problems, data)
     add_archives(load, found)
     for each in load.threads.values():
         for figure in (each.arrived_per_s, each.sent_per_s, each.served_per_s, each.median_bytes):
@@ -43,12 +42,12 @@ def one_input(data: bytes) -> None:
     assert hl7_type(data).isascii()
     try:
         table = parse_procedures(data, "f")
-    except SiteFileError as error:
+    except InvalidFile as error:
         _check(list(error.problems), data)
     else:
         assert all(row.name and row.takes_ns >= 0 for row in table.rows)
 
 
 def _check(problems: list[Problem], data: bytes) -> None:
-    assert len(problems) <= MOST_PROBLEMS + 8
+    assert len(problems) <= SHOWN_MAX
     assert all(each.line <= data.count(b"\n") + data.count(b"\r") + 1 for each in problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import Severity
+from qsctl.declared.problems import Severity
 from qsctl.netconfig.lint import SiteFinding, SiteRule, lint_site
 from qsctl.netconfig.read import parse_netconfig
 from tests.netconfig.made_site import made_site, netconfig_text, plant_faults

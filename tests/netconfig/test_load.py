@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import Problem
 from qsctl.core.integration.message import MessageId
+from qsctl.declared.problems import InvalidFile, Problem, ProblemList
 from qsctl.dumps.model import ListedMessage
 from qsctl.instant import MILLISECOND_NS
 from qsctl.netconfig.archives import SavedTraffic, hl7_type, hourly, read_archives, read_index
@@ -16,7 +16,6 @@ from qsctl.netconfig.listed_rates import listed_rates, waiting_of
 from qsctl.netconfig.load import SiteLoad, ThreadLoad, add_archives, add_statistics
 from qsctl.netconfig.procedures import parse_procedures
 from qsctl.netconfig.statistics import parse_statistics
-from qsctl.netconfig.text import SiteFileError
 
 LISTS = "{a {{ALIVE 1} {MSGSIN 100} {MSGSOUT 0} {BYTESIN 5000} {LASTEXTRACT 1760000000} {START 1759999000}}}\n"
 CSV = (
@@ -112,7 +111,7 @@ def test_statistics_without_a_time_are_a_note_and_an_interval_helps() -> None:
     ],
 )
 def test_what_is_no_statistics_is_named_with_its_line(text: str, line: int, message: str) -> None:
-    with pytest.raises(SiteFileError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         parse_statistics(text.encode(), "stats")
     assert caught.value.problems[0].line == line
     assert message in caught.value.problems[0].message
@@ -124,9 +123,9 @@ def entry(at: float, size: int = 100, source: str = "a", more: str = "{DESTCONN 
 
 def index(text: str, messages: bytes = b"") -> tuple[dict[tuple[str, bool], SavedTraffic], list[Problem]]:
     found: dict[tuple[str, bool], SavedTraffic] = {}
-    problems: list[Problem] = []
-    read_index(io.BytesIO(text.encode()), "a.idx", found, problems, io.BytesIO(messages))
-    return found, problems
+    problems = ProblemList("a.idx")
+    read_index(io.BytesIO(text.encode()), found, problems, io.BytesIO(messages))
+    return found, problems.problems
 
 
 def test_saved_messages_have_rates_lengths_hours_and_types() -> None:
@@ -217,12 +216,12 @@ def test_a_table_of_procedures_is_found_by_patterns_in_order() -> None:
 def test_every_row_of_a_table_that_is_wrong_is_named() -> None:
     rows = (",1s,,,", "x,soon,,,", "y,1s,odd,,", "z,1s,,fly,", "w,1s,,reroute,", "v,1s,,,0", "u,infinite,,,")
     text = "\n".join(("name,takes,spread,does,every", *rows, ""))
-    with pytest.raises(SiteFileError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         parse_procedures(text.encode(), "t.csv")
     assert [each.line for each in caught.value.problems] == [2, 3, 4, 5, 6, 7, 8]
-    with pytest.raises(SiteFileError, match="no column takes"):
+    with pytest.raises(InvalidFile, match="no column takes"):
         parse_procedures(b"name,tekes\n", "t.csv")
-    with pytest.raises(SiteFileError, match="Did you mean spread"):
+    with pytest.raises(InvalidFile, match="Did you mean spread"):
         parse_procedures(b"name,takes,spred\n", "t.csv")
-    with pytest.raises(SiteFileError, match="is empty"):
+    with pytest.raises(InvalidFile, match="is empty"):
         parse_procedures(b"\n", "t.csv")

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from qsctl.netconfig._text import LARGEST_BYTES
 
-from qsctl.config.problems import Severity
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile, Severity
 from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.netconfig.model import NetDetailKind, StackPlace
 from qsctl.netconfig.read import parse_netconfig, read_netconfig
-from qsctl.netconfig.text import LARGEST_BYTES, MOST_PROBLEMS, SiteFileError
 from tests.netconfig.made_site import made_site, netconfig_text
 
 SITE = r"""prologue
@@ -75,7 +75,7 @@ destination far { { SITE other } { THREAD in_there } }
 
 
 def problems_of(text: str | bytes, encoding: str | None = None) -> list[tuple[int, str]]:
-    with pytest.raises(SiteFileError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         parse_netconfig(text.encode() if isinstance(text, str) else text, "NetConfig", encoding)
     assert str(caught.value).count("NetConfig:") >= 1
     assert caught.value.remedy
@@ -135,7 +135,7 @@ def test_all_problems_are_found_in_one_run() -> None:
 def test_a_file_that_is_cut_anywhere_is_read_or_its_last_part_is_named(cut: int) -> None:
     try:
         parse_netconfig(SITE[:cut].encode(), "NetConfig")
-    except SiteFileError as error:
+    except InvalidFile as error:
         begins = [at + 1 for at, line in enumerate(SITE[:cut].splitlines()) if line[:1].isalpha()]
         assert all(each.line >= begins[-1] or each.line == 0 for each in error.problems), error
 
@@ -186,7 +186,7 @@ def test_a_file_that_is_something_else_is_one_error() -> None:
 )
 def test_hostile_files_end_soon_with_few_problems(text: str) -> None:
     began = time.process_time()
-    assert 0 < len(problems_of(text)) <= MOST_PROBLEMS
+    assert 0 < len(problems_of(text)) <= SHOWN_MAX
     assert time.process_time() - began < 5.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.profiles._problems import ProfileError
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats import listing
 from qsctl.profiles.formats.file import ProfileFile, every_field, parse_profiles, read_profiles, write_profiles
@@ -116,7 +116,7 @@ def test_a_reply_in_pages_is_read_whole_and_a_cookie_at_its_end_is_reported() ->
 
 def test_a_failed_reply_is_reported_with_its_reason() -> None:
     text = '<rpc-reply><execute-result code="fail" reason="not found"/></rpc-reply>'
-    with pytest.raises(ProfileError, match="the broker refused the request: not found"):
+    with pytest.raises(InvalidFile, match="the broker refused the request: not found"):
         parsed(text)
 
 
@@ -170,7 +170,7 @@ def test_a_command_may_be_one_line_and_no_deletes() -> None:
     ],
 )
 def test_a_wrong_command_is_explained_with_its_line(command: str, words: str) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         parsed(f"client-profile p message-vpn v\n{command}\n")
     assert words in caught.value.message
     assert caught.value.problems[0].line in {2, 3}
@@ -207,7 +207,7 @@ def test_a_setting_whose_value_is_elsewhere_is_unknown_and_named() -> None:
         assert read.unknown == {"eliding_delay_ms": expression}
         assert (read.profile.eliding_enabled, read.stated) == (True, {"eliding_enabled"})
         assert [(problem.line, problem.found) for problem in file.warnings] == [(3, expression)]
-        with pytest.raises(ProfileError, match="eliding_delay_ms is not known here"):
+        with pytest.raises(InvalidFile, match="eliding_delay_ms is not known here"):
             file.require_every_value([read])
         file.require_every_value([read], but={"eliding_delay_ms"})
 
@@ -234,7 +234,7 @@ def test_a_profile_that_is_made_absent_and_made_again_has_what_it_was_made_with(
     task = "- solace_client_profile: {{name: p, state: {}, settings: {{{}}}}}\n"
     text = task.format("present", "elidingDelay: 5") + task.format("absent", "") + task.format("present", "")
     assert one(text) == default_profile("p")
-    with pytest.raises(ProfileError, match="It makes p and deletes it again"):
+    with pytest.raises(InvalidFile, match="It makes p and deletes it again"):
         parsed(task.format("present", "elidingDelay: 5") + task.format("absent", ""))
 
 
@@ -347,7 +347,7 @@ def test_replies_are_read_from_what_a_terminal_wrote_around_them() -> None:
 
 def test_a_message_vpn_is_no_profile_though_it_has_some_of_the_names() -> None:
     vpn = '{"msgVpnName": "v", "enabled": true, "maxEgressFlowCount": 5, "maxConnectionCount": 5, "state": "up"}'
-    with pytest.raises(ProfileError, match="there is no client profile"):
+    with pytest.raises(InvalidFile, match="there is no client profile"):
         parsed(vpn)
     assert one('{"elidingDelay": 5, "maxEgressFlowCount": 7}').max_egress_flows == 7
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qsctl.config.problems import Problem
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile, Problem
 from qsctl.errors import ExitStatus
-from qsctl.profiles._problems import PROBLEMS_MAX, ProfileError
 from qsctl.profiles.formats._format import BYTES_MAX
 from qsctl.profiles.formats.draft import UNKNOWN_MAX
 from qsctl.profiles.formats.file import every_field, parse_profiles, read_profiles, write_profiles
@@ -29,8 +28,8 @@ XML = '<profiles>\n<profile name="p">{}</profile></profiles>'
 CLI = "client-profile p message-vpn v\n{}\n"
 
 
-def refused(text: str | bytes, form: Format | None = None) -> ProfileError:
-    with pytest.raises(ProfileError) as caught:
+def refused(text: str | bytes, form: Format | None = None) -> InvalidFile:
+    with pytest.raises(InvalidFile) as caught:
         parse_profiles(text if isinstance(text, bytes) else text.encode(), "f", form)
     assert caught.value.exit_status is ExitStatus.NO
     assert len(caught.value.message) < 40_000
@@ -83,7 +82,7 @@ def errors_of(text: str, form: Format | None) -> list[Problem]:
     """Return what cannot be read: of a file that is refused, or of one whose other values are read."""
     try:
         return list(parse_profiles(text.encode(), "f", form).errors)
-    except ProfileError as error:
+    except InvalidFile as error:
         return [problem for problem in error.problems if problem.severity == "error"]
 
 
@@ -111,11 +110,11 @@ def test_a_wrong_value_costs_that_value(form: Format, text: str, field: str, unr
     assert read.unknown == {field: unread}
     (problem,) = file.errors
     assert problem.found == unread
-    with pytest.raises(ProfileError, match="no valid value"):
+    with pytest.raises(InvalidFile, match="no valid value"):
         file.require_every_value(file.profiles)
 
 
-def parse_error_lines(error: ProfileError) -> list[int]:
+def parse_error_lines(error: InvalidFile) -> list[int]:
     return [problem.line for problem in error.problems if problem.severity == "error"]
 
 
@@ -189,7 +188,7 @@ def test_expressions_that_grow_or_turn_in_a_circle_are_not_known(local: str) -> 
     text = f"locals {{\n{local}\n}}\n" + TERRAFORM.format("eliding_delay = local.a0\n  eliding_max_topic_count = 5")
     try:
         (read,) = parse_profiles(text.encode(), "f").profiles
-    except ProfileError as error:
+    except InvalidFile as error:
         assert any(words in error.message for words in ("too much", "not HCL")), error.message
         return
     assert read.unknown["eliding_delay_ms"]
@@ -215,7 +214,7 @@ def test_expressions_that_grow_or_turn_in_a_circle_are_not_known(local: str) -> 
 def test_templates_that_grow_or_turn_in_a_circle_are_not_known(text: str) -> None:
     try:
         (read,) = parse_profiles(text.encode(), "f").profiles
-    except ProfileError as error:
+    except InvalidFile as error:
         assert "too much" in error.message
         return
     assert read.unknown["eliding_delay_ms"]
@@ -235,12 +234,12 @@ def test_a_file_of_a_hundred_megabytes_is_not_read_whole(tmp_path: Path) -> None
     path = tmp_path / "huge.json"
     with path.open("wb") as stream:
         stream.truncate(100 * 1024 * 1024)
-    with pytest.raises(ProfileError, match="too large"):
+    with pytest.raises(InvalidFile, match="too large"):
         read_profiles(path)
 
 
 def test_a_missing_file_has_its_own_exit_status(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_profiles(tmp_path / "none.json")
     assert caught.value.exit_status is ExitStatus.NOT_FOUND
 
@@ -253,7 +252,7 @@ def test_every_problem_of_a_file_is_reported_in_one_run_and_their_number_is_boun
     assert parse_error_lines(error) == [2, 3, 4]
     assert "Did you mean tcpCongestionWindowSize?" in error.message
     many = refused("client-profile p message-vpn v\n" + "queue D-1 max-depth 0\n" * 5000, Format.CLI)
-    assert many.message.count("no valid value") == PROBLEMS_MAX
+    assert many.message.count("no valid value") == SHOWN_MAX
     names = ", ".join(f'{{"clientProfileName": "p{n}"}}' for n in range(3000))
     assert "too many profiles" in refused(f"[{names}]").message
 
@@ -268,10 +267,10 @@ def test_unknown_names_are_looked_at_so_often_and_no_more() -> None:
 
 def test_a_name_that_another_tool_would_read_as_its_own_is_not_written() -> None:
     profile = dataclasses.replace(default_profile("p"), copy_from_queue="{{ q }}")
-    with pytest.raises(ProfileError, match="reads as a template"):
+    with pytest.raises(InvalidFile, match="reads as a template"):
         write_profiles([every_field(profile)], Format.ANSIBLE)
     profile = dataclasses.replace(default_profile("p"), copy_from_queue="TCP MSS")
-    with pytest.raises(ProfileError, match="reads as a label"):
+    with pytest.raises(InvalidFile, match="reads as a label"):
         write_profiles([every_field(profile)], Format.LISTING)
 
 
@@ -289,7 +288,7 @@ SEEDS += [write_profiles([every_field(default_profile("p"))], form).encode() for
 def parses_or_is_refused(data: bytes, form: Format | None) -> None:
     try:
         assert parse_profiles(data, "f", form).profiles
-    except ProfileError as error:
+    except InvalidFile as error:
         assert error.problems
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qsctl.profiles._problems import ProfileError
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.difference import differences
 from qsctl.profiles.formats._format import HELD_FIELDS
@@ -37,7 +37,7 @@ def through(profile: ClientProfile, form: Format) -> ClientProfile:
 def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Format, profile: ClientProfile) -> None:
     try:
         read = through(profile, form)
-    except ProfileError as error:
+    except InvalidFile as error:
         assert form is Format.LISTING
         assert "reads as a label" in error.message
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import qsctl
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import NotFound, UsageError
 from tests.cli.shell import Shell
 from tests.examples import run_all
@@ -103,7 +103,7 @@ def test_errors_are_those_of_the_commands(service: str) -> None:
         qsctl.explain("weather", "x")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="no source"):
         qsctl.explain("discards")
-    with pytest.raises(ConfigError):
+    with pytest.raises(InvalidFile):
         qsctl.render('str://"<dds/>"')
     with pytest.raises(UsageError, match="NAME=VALUE"):
         qsctl.validate(service, variables={"not a name": "1"})

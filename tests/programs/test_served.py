@@ -14,7 +14,7 @@ import pytest
 
 import qsctl
 from qsctl.client import QueueProducer
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import QsctlError, Refused, UsageError
 from qsctl.programs._started_service import free_domain
 from qsctl.programs.service import Service
@@ -90,10 +90,10 @@ def test_a_service_ends_with_a_program_that_is_killed() -> None:
 
 
 def test_a_wrong_configuration_starts_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(InvalidFile):
         qsctl.Service.serve(tmp_path / "none.xml")
     (tmp_path / "bad.xml").write_text("<dds><queuing_service/></dds>", encoding="utf-8")
-    with pytest.raises(ConfigError):
+    with pytest.raises(InvalidFile):
         qsctl.Service.serve(tmp_path / "bad.xml")
     assert not children()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.sim.scenario.xml import read_scenario
 
 
@@ -17,6 +17,6 @@ def written(folder: Path, text: str, name: str = "scenario.xml") -> Path:
 
 
 def problems_of(folder: Path, text: str, **variables: str) -> list[tuple[int, str]]:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_scenario(written(folder, text), variables, {})
     return [(problem.line, problem.message) for problem in caught.value.problems]

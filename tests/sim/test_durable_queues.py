@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.reader import open_run
@@ -199,7 +199,7 @@ def written(tmp_path: Path, inner: str, to: str) -> Path:
     ],
 )
 def test_a_durable_queue_that_cannot_be_is_refused(tmp_path: Path, inner: str, to: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_scenario(written(tmp_path, inner, to))
     assert message in str(caught.value)
 
@@ -207,7 +207,7 @@ def test_a_durable_queue_that_cannot_be_is_refused(tmp_path: Path, inner: str, t
 @pytest.mark.parametrize(("name", "value"), [("max-ttl", "1s"), ("max-redelivery", "3"), ("fails", "0.5")])
 def test_an_endpoint_names_the_durable_queue_that_has_what_it_has_not(tmp_path: Path, name: str, value: str) -> None:
     hint = "give the group a <flow> of a <durable-queue> instead of an <endpoint>"
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_scenario(written(tmp_path, f'<endpoint to="a" {name}="{value}"/>', "a"))
     assert f"unknown attribute '{name}': {hint}" in str(caught.value)
     with pytest.raises(UsageError, match="instead of an <endpoint>"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import InvalidInput
 from qsctl.sim.scenario.forms.text import scenario_text
 from qsctl.sim.scenario.overrides.set_values import apply_overrides
@@ -53,7 +53,7 @@ def scenario(tmp_path: Path) -> Scenario:
 def test_a_rule_broken_by_an_override_names_the_element_that_was_changed(
     scenario: Scenario, path: str, value: str, line: int, element: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(InvalidFile) as error:
         check_rules(apply_overrides(scenario, {path: value}))
     (problem,) = error.value.problems
     assert problem.message.startswith(message)

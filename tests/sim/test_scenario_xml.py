@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from qsctl.config.problems import ConfigError
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.shipped import shipped
@@ -89,7 +89,7 @@ def test_every_problem_of_a_file_is_reported_in_one_run_with_its_line(tmp_path: 
 
 
 def test_a_problem_names_file_line_path_value_and_what_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_scenario(written(tmp_path, GOOD.replace('max-depth="500"', 'max-depth="999999"')), {"CLIENTS": "1"}, {})
     (problem,) = caught.value.problems
     assert problem.file == str(tmp_path / "scenario.xml")
@@ -150,9 +150,9 @@ def test_what_is_no_scenario_is_one_clear_error(tmp_path: Path, text: str) -> No
 
 
 def test_a_folder_and_a_missing_file_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="directory"):
+    with pytest.raises(InvalidFile, match="directory"):
         read_scenario(tmp_path)
-    with pytest.raises(ConfigError, match="no such file"):
+    with pytest.raises(InvalidFile, match="no such file"):
         read_scenario(tmp_path / "none.xml")
     with pytest.raises(NotFound, match="no ready scenario of that name"):
         find_scenario("stedy")
@@ -287,7 +287,7 @@ def test_schema_and_reader_accept_the_same_rates(tmp_path: Path, attribute: str,
     try:
         read_scenario(path)
         accepted = True
-    except ConfigError:
+    except InvalidFile:
         accepted = False
     assert schema_accepts(path) is accepted
 
@@ -370,7 +370,7 @@ def test_rules_hold_after_overrides_too() -> None:
 def test_values_are_written_so_that_they_read_back(
     duration: int, bits: int, size: int, probability: float, rate: float
 ) -> None:
-    from qsctl.config.values import DURATION
+    from qsctl.declared.values import DURATION
     from qsctl.sim.scenario.forms import values
 
     for value, number in (

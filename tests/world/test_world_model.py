@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
-from qsctl.config.problems import ConfigError
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.messages import Inbound
 from qsctl.core.records import Enqueued
+from qsctl.declared.problems import InvalidFile
 from qsctl.errors import ExitStatus, InvalidInput
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
@@ -152,7 +152,7 @@ def test_a_schedule_that_is_never_met_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_line_is_named_with_what_is_allowed(line: str, found: str, allowed: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         parse_schedule(["# one", "heal", line], "faults.txt")
     problem = caught.value.problems[0]
     assert (problem.file, problem.line, problem.found) == ("faults.txt", 3, found)

@@ -39,7 +39,7 @@ class Loading:
 
         Raises:
             UsageError: there is no file.
-            ConfigError, NotServed: the configuration is not valid or cannot be served; with every problem.
+            InvalidFile, NotServed: the configuration is not valid or cannot be served; with every problem.
         """
         from qsctl.config.files.load_order import sources_in_order
         from qsctl.errors import UsageError
@@ -56,7 +56,7 @@ class Loading:
 
         Raises:
             NoAnswer: no configuration arrived, and there is no file.
-            ConfigError, NotServed: the configuration is not valid or cannot be served; with every problem.
+            InvalidFile, NotServed: the configuration is not valid or cannot be served; with every problem.
             Unavailable: DDS does not start on this machine.
         """
         from qsctl.client.remote_configuration import find_configuration

@@ -62,7 +62,7 @@ class DesiredOptions(OptionGroup):
         """Return the configuration of a file, checked as by `qsctl validate` and CREATE commands.
 
         Raises:
-            ConfigError: the file is not valid; contains every problem.
+            InvalidFile: the file is not valid; contains every problem.
             NotServed: a service on DDS could not provide a configured feature.
             Refused: an embedded service could not.
         """

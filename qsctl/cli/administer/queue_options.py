@@ -173,7 +173,7 @@ class QueueOptions(OptionGroup):
 
 def _value(row: Setting, given: Any) -> Any:
     """Return the value of a setting, converted from an option's text."""
-    from qsctl.config.values import DURATION, LIMIT
+    from qsctl.declared.values import DURATION, LIMIT
 
     option = row.option
     assert option is not None

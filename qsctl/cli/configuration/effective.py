@@ -127,7 +127,7 @@ def render_configuration(
     from qsctl.config.configuration_xml import configuration_text, service_element
     from qsctl.config.flatten import origin_at, values_of
     from qsctl.config.load import load_configuration
-    from qsctl.config.problems import unsupported
+    from qsctl.declared.problems import unsupported
 
     loaded = load_configuration(
         file,

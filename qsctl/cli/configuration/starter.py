@@ -248,7 +248,7 @@ def _of_queue(file: str, queue: ForeignQueueOptions, seconds: float | None, *, f
 def _refusals(template: Template) -> tuple[str, ...]:
     """Return the reasons why a starter configuration is not served, as `validate` and `serve` would report them."""
     from qsctl.config.load import judge_files
-    from qsctl.config.problems import unsupported
+    from qsctl.declared.problems import unsupported
 
     path = shipped(f"fixtures/config/starter/{template}.xml")
     judgement = judge_files([path], variables={}, environment={}, working_directory=Path.cwd(), default_files=False)

@@ -22,7 +22,7 @@ from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.config.problems import Problem
+    from qsctl.declared.problems import Problem
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
@@ -129,7 +129,7 @@ def validate(
 ) -> Validation:
     """Check configuration files against the schema and the rules of [QS 3], and whether they can be served."""
     from qsctl.config.load import judge_files
-    from qsctl.config.problems import Severity, has_errors, same_problems, status_of, strictly, text_of_same
+    from qsctl.declared.problems import Severity, has_errors, same_problems, status_of, strictly, text_of_same
 
     variables = variables_of(var)
     found: list[Problem] = []

@@ -62,18 +62,18 @@ def read_metadata(file: Path) -> list[EditedMessage]:
     found: list[EditedMessage] = []
     lines: dict[MessageId, int] = {}
     for word in source.text.words(0, len(source.content)):
-        entry = _entry(source.text.keyed(word), source.note)
+        entry = _entry(source.text.keyed(word), source.problems.add)
         if entry is not None and entry.mid in lines:
             allowed = "each message once"
-            source.note(entry.line, f"message {entry.mid} is in line {lines[entry.mid]}, too", allowed=allowed)
+            source.problems.add(entry.line, f"message {entry.mid} is in line {lines[entry.mid]}, too", allowed=allowed)
         elif entry is not None:
             lines[entry.mid] = entry.line
             found.append(entry)
-        if source.is_full:
+        if source.problems.is_full:
             break
-    if not found and not source.has_problems:
+    if not found and not source.problems.errors:
         allowed = "a keyed list a message: {{MID {{DOMAIN 0} {HUB 1} {NUM 5}}} …}"
-        source.note(0, "there is no message in it", allowed=allowed)
+        source.problems.add(0, "there is no message in it", allowed=allowed)
     source.check()
     return found
 

@@ -6,16 +6,11 @@ Decides the encoding (UTF-8, else Latin-1, which has a character for every octet
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from qsctl.cli._input_files import reading
-from qsctl.config.problems import Problem, Severity
+from qsctl.declared.problems import ProblemList
 from qsctl.errors import InvalidInput
 from qsctl.netconfig.tcl import TclText, TclTrouble
-from qsctl.netconfig.text import SiteFileError
-
-_MOST_PROBLEMS: Final = 20
-_FOUND_CHARACTERS: Final = 60
 
 
 class KeyedListFile:
@@ -32,38 +27,21 @@ class KeyedListFile:
             content = octets.decode("utf-8-sig")
         except UnicodeDecodeError:
             content = octets.decode("latin-1")
-        self._file = file
         self._remedy = remedy
-        self._problems: list[Problem] = []
+        self.problems = ProblemList(str(file))
         self.content = content
         self.text = TclText(content, self._note_trouble, keeps_controls=keeps_controls)
-
-    def note(self, line: int, message: str, found: str = "", allowed: str = "") -> None:
-        """Note a problem of a line, by number; 0 for the whole file."""
-        found = found[:_FOUND_CHARACTERS]
-        self._problems.append(Problem(Severity.ERROR, str(self._file), line, "", message, found, allowed))
-
-    @property
-    def has_problems(self) -> bool:
-        """Return whether a problem was noted."""
-        return bool(self._problems)
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether the largest number of problems to show was noted, so that parsing may stop."""
-        return len(self._problems) >= _MOST_PROBLEMS
 
     def check(self) -> None:
         """Raise the noted problems.
 
         Raises:
-            SiteFileError: with every problem and its line.
+            InvalidFile: with every problem and its line.
         """
-        if self._problems:
-            raise SiteFileError(str(self._file), self._problems, self._remedy)
+        self.problems.check(self.problems.file, self._remedy)
 
     def _note_trouble(self, each: TclTrouble) -> None:
-        self.note(self.text.line_of(each.at), each.message, each.found, each.allowed)
+        self.problems.add(self.text.line_of(each.at), each.message, each.found, each.allowed)
 
 
 def bounded_octets(file: Path, largest_bytes: int, remedy: str) -> bytes:

@@ -30,7 +30,7 @@ from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
 from qsctl.cli.output.results import Block, TextBlock
 
 if TYPE_CHECKING:
-    from qsctl.config.problems import Problem
+    from qsctl.declared.problems import Problem
 
 _AS_THERE: Final = re.compile(
     r"/(filesystem/synchronization|replication_settings/(queue|configuration)_instances|(type|reply)_(name|type))$"
@@ -75,7 +75,7 @@ def migration_of(file: Path | None, profiles: Path | None, variables: Mapping[st
         variables: values of `$(NAME)`, with precedence over the environment.
 
     Raises:
-        ConfigError: a file cannot be read, or is not valid: only a valid file can be compared.
+        InvalidFile: a file cannot be read, or is not valid: only a valid file can be compared.
         InvalidInput: a file has neither services nor QoS profiles.
     """
     steps: list[MigrationStep] = []
@@ -99,7 +99,7 @@ def _has(path: Path, tag: str) -> bool:
 def _of_service(file: Path, variables: Mapping[str, str]) -> Iterator[MigrationStep]:
     from qsctl.config.files.variables import substitute
     from qsctl.config.load import judge_files
-    from qsctl.config.problems import ConfigError, has_errors, path_of
+    from qsctl.declared.problems import InvalidFile, has_errors, path_of
 
     document = _document(file)
     substitute(document, variables, os.environ)
@@ -107,7 +107,7 @@ def _of_service(file: Path, variables: Mapping[str, str]) -> Iterator[MigrationS
         [file], variables=variables, environment=os.environ, working_directory=Path.cwd(), default_files=False
     )
     if has_errors(judged.problems):
-        raise ConfigError(judged.problems)
+        raise InvalidFile(judged.problems, "the configuration")
     reported: dict[tuple[int, str], list[Problem]] = {}
     for problem in judged.problems:
         reported.setdefault((problem.line, problem.path), []).append(problem)
@@ -139,7 +139,7 @@ def _around(
     element: Any, setting: str, reported: Mapping[tuple[int, str], Sequence[Problem]]
 ) -> tuple[tuple[int, str], Problem] | None:
     """Return a problem reported for an enclosing element that concerns the setting: its policy, or its transport."""
-    from qsctl.config.problems import path_of
+    from qsctl.declared.problems import path_of
 
     steps = [element, *element.iterancestors()]
     tags = {str(each.tag) for each in steps}
@@ -196,7 +196,7 @@ def _duration_text(texts: Mapping[str, str]) -> str:
 
 
 def _step_of(problem: Problem, place: str, setting: str, value: str) -> MigrationStep:
-    from qsctl.config.problems import Severity
+    from qsctl.declared.problems import Severity
 
     here = ABSENT if problem.severity is Severity.UNSUPPORTED else DIFFERENT
     if here == DIFFERENT and _AS_THERE.search(problem.path):
@@ -208,12 +208,12 @@ def _step_of(problem: Problem, place: str, setting: str, value: str) -> Migratio
 
 def _of_applications(profiles: Path, variables: Mapping[str, str]) -> Iterator[MigrationStep]:
     from qsctl.config.files.variables import substitute
-    from qsctl.config.problems import ConfigError, has_errors
+    from qsctl.declared.problems import InvalidFile, has_errors
     from qsctl.errors import InvalidInput
 
     document = _document(profiles)
     if has_errors(unresolved := substitute(document, variables, os.environ)):
-        raise ConfigError(unresolved)
+        raise InvalidFile(unresolved)
     found = list(document.root.iter("qos_profile"))
     if not found:
         raise InvalidInput(

@@ -129,17 +129,17 @@ def read_alerts(file: Path, words: Mapping[str, AlertMeasure], measures: Sequenc
         entry, entries = source.text.list_of(word)
         line = source.text.line_of(word.start)
         if not entries or entry.value(entries[0]).upper() != "ALERT":
-            source.note(line, "this is not an alert", source.text.value(word), _FORM)
+            source.problems.add(line, "this is not an alert", source.text.value(word), _FORM)
         else:
             found = _alert(TclKeyedList(entry, entries[1:], line), known, len(alerts) + len(left_out) + 1)
             if isinstance(found, Alert):
                 alerts.append(found)
             else:
                 left_out.append(found)
-        if source.is_full:
+        if source.problems.is_full:
             break
-    if not alerts and not left_out and not source.has_problems:
-        source.note(0, "there is no alert in it", allowed=_FORM)
+    if not alerts and not left_out and not source.problems.errors:
+        source.problems.add(0, "there is no alert in it", allowed=_FORM)
     source.check()
     return AlertFile(tuple(alerts), tuple(left_out))
 

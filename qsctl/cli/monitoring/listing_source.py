@@ -79,7 +79,7 @@ class ListingSource(BrokerOptions):
 
         Raises:
             NotFound: the file does not exist.
-            ListingError: it is not a listing; the message contains every problem.
+            InvalidFile: it is not a listing; the message contains every problem.
             QsctlError: the broker does not answer, or refuses.
         """
         if self.listing is not None:
@@ -93,7 +93,7 @@ def load_listing(file: Path) -> Listings:
 
     Raises:
         NotFound: the file does not exist.
-        ListingError: it is not a listing; the message contains every problem.
+        InvalidFile: it is not a listing; the message contains every problem.
     """
     from qsctl.profiles.listings.read import LIMIT_BYTES, read_listings
 

@@ -134,7 +134,7 @@ class WantedProfiles(OptionGroup):
 
         Raises:
             NotFound: the file has no profile of that name.
-            ProfileError: a value of them cannot be read.
+            InvalidFile: a value of them cannot be read.
             UsageError: the file does not have a name's value, or names would be equal in the target message VPN.
         """
         path, own = file_and_name(str(place))

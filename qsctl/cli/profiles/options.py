@@ -55,7 +55,7 @@ def open_file(path: Path, form: Format | None) -> ProfileFile:
     """Read a file of client profiles, and note its omitted parts and unreadable values on standard error.
 
     Raises:
-        ProfileError: no profile can be read; with every problem.
+        InvalidFile: no profile can be read; with every problem.
     """
     from qsctl.profiles.formats.file import read_profiles
 

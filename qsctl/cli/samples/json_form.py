@@ -76,7 +76,7 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
     """Return the type definitions of an XML or IDL file; None without a file.
 
     Raises:
-        ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
+        InvalidFile: the file cannot be read or a definition is wrong; every problem with its line.
         InvalidInput: it defines no types.
     """
     if path is None:

@@ -11,7 +11,7 @@ from lxml.etree import _Element
 
 from qsctl.config.files.document import attributes_of
 from qsctl.config.files.schema_model import VENDOR_EXTENSION, ElementModel, SchemaModel
-from qsctl.config.problems import Problem, did_you_mean, problem_at
+from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 _ALLOWED_NAMES_SHOWN = 30
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.problems import NO_FILE, ConfigError, Problem, Severity, line_of, shown
+from qsctl.declared.problems import NO_FILE, InvalidFile, Problem, error_at, line_of, refusal, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +45,27 @@ class Document:
     substituted: dict[_Element, str] = field(default_factory=dict)
 
 
-def _refuse(
-    name: str, message: str, *, line: int = 0, found: str = "", allowed: str = "", suggestion: str = ""
-) -> ConfigError:
-    return ConfigError([Problem(Severity.ERROR, name, line, "", message, found, allowed, suggestion)])
-
-
 def read_file(path: Path, name: str, limits: DocumentLimits = FILE_LIMITS) -> bytes:
     """Return the bytes of a file, never more than the limit.
 
     Raises:
-        ConfigError: it is missing, not a file, not readable, or too large.
+        InvalidFile: it is missing, not a file, not readable, or too large.
     """
     try:
         if path.is_dir():
-            raise _refuse(name, "this is a directory", allowed="an XML file")
+            raise refusal(name, "this is a directory", allowed="an XML file")
         if path.exists() and not path.is_file():
-            raise _refuse(name, "this is not a regular file", allowed="an XML file")
+            raise refusal(name, "this is not a regular file", allowed="an XML file")
         with path.open("rb") as stream:
             data = stream.read(limits.size_bytes + 1)
     except FileNotFoundError:
-        raise _refuse(name, NO_FILE, suggestion="Check the name and the working directory.") from None
+        raise refusal(name, NO_FILE, suggestion="Check the name and the working directory.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise _refuse(name, f"the file cannot be read: {reason}") from None
+        raise refusal(name, f"the file cannot be read: {reason}") from None
     if len(data) > limits.size_bytes:
         size_bytes = path.stat().st_size
-        raise _refuse(
+        raise refusal(
             name, "the file is too large", found=f"{size_bytes} bytes", allowed=f"at most {limits.size_bytes} bytes"
         )
     return data
@@ -85,20 +79,20 @@ def _check_encoding(data: bytes, name: str) -> bytes:
     allowed = "UTF-8 [QS 3.2]"
     for mark, encoding in _OTHER_MARKS:
         if data.startswith(mark):
-            raise _refuse(name, "the encoding is not UTF-8", line=1, found=encoding, allowed=allowed)
+            raise refusal(name, "the encoding is not UTF-8", line=1, found=encoding, allowed=allowed)
     data = data.removeprefix(b"\xef\xbb\xbf")
     zero = data.find(b"\0")
     if zero >= 0:
         line = data.count(b"\n", 0, zero) + 1
-        raise _refuse(name, "a NUL byte is not XML", line=line, allowed=allowed)
+        raise refusal(name, "a NUL byte is not XML", line=line, allowed=allowed)
     declared = _DECLARED.match(data)
     if declared and declared[1].lower() not in {b"utf-8", b"utf8", b"us-ascii", b"ascii"} and not data.isascii():
-        raise _refuse(name, "the encoding is not UTF-8", line=1, found=declared[1].decode(), allowed=allowed)
+        raise refusal(name, "the encoding is not UTF-8", line=1, found=declared[1].decode(), allowed=allowed)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _refuse(
+        raise refusal(
             name, "this is not UTF-8", line=line, found=f"byte 0x{data[error.start]:02x}", allowed=allowed
         ) from None
     return data
@@ -121,7 +115,7 @@ def _refuse_doctype(data: bytes, name: str) -> None:
         at = end + 2
         at += data.startswith(b">", at)
     if data[at : at + 9].upper() == b"<!DOCTYPE":
-        raise _refuse(
+        raise refusal(
             name,
             "a document type declaration is refused: it could define entities",
             line=data.count(b"\n", 0, at) + 1,
@@ -133,7 +127,7 @@ def _refuse_doctype(data: bytes, name: str) -> None:
 _MISMATCH = re.compile(r"Opening and ending tag mismatch: (\S+) line (\d+) and (\S+)")
 
 
-def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name: str) -> ConfigError:
+def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name: str) -> InvalidFile:
     problems: list[Problem] = []
     log: Any = parser.error_log  # its stub knows no iteration; the log of the error also holds those of others
     for entry in itertools.islice(log, 10):
@@ -142,11 +136,9 @@ def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name:
         if mismatch:
             opened, line, closed = mismatch.groups()
             problems.append(
-                Problem(
-                    Severity.ERROR,
+                error_at(
                     name,
                     entry.line,
-                    "",
                     f"<{opened}> of line {line} is closed by </{closed}>",
                     found=f"</{closed}>",
                     allowed=f"</{opened}>",
@@ -154,10 +146,10 @@ def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name:
                 )
             )
         else:
-            problems.append(Problem(Severity.ERROR, name, entry.line, "", f"this is not XML: {message}"))
+            problems.append(error_at(name, entry.line, f"this is not XML: {message}"))
     if not problems:
-        problems.append(Problem(Severity.ERROR, name, error.lineno or 0, "", f"this is not XML: {shown(str(error))}"))
-    return ConfigError(problems)
+        problems.append(error_at(name, error.lineno or 0, f"this is not XML: {error}"))
+    return InvalidFile(problems)
 
 
 def parse_document(
@@ -166,16 +158,16 @@ def parse_document(
     """Parse XML within the limits; `name` is what problems call it.
 
     Raises:
-        ConfigError: too large, empty, not UTF-8, not well-formed, with a document type declaration, or too deep.
+        InvalidFile: too large, empty, not UTF-8, not well-formed, with a document type declaration, or too deep.
     """
     if len(data) > limits.size_bytes:
-        raise _refuse(name, "the XML is too large", allowed=f"at most {limits.size_bytes} bytes")
+        raise refusal(name, "the XML is too large", allowed=f"at most {limits.size_bytes} bytes")
     if not data.strip():
-        raise _refuse(name, "the file is empty", allowed="XML that starts with <dds>")
+        raise refusal(name, "the file is empty", allowed="XML that starts with <dds>")
     data = _check_encoding(data, name)
     _refuse_doctype(data, name)
     if data.count(b"<") > 2 * limits.elements:
-        raise _refuse(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
+        raise refusal(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,
@@ -192,9 +184,9 @@ def parse_document(
     except etree.XMLSyntaxError as error:
         raise _syntax_problems(error, parser, name) from None
     if root is None:
-        raise _refuse(name, "there is no element", allowed="XML that starts with <dds>")
+        raise refusal(name, "there is no element", allowed="XML that starts with <dds>")
     if getattr(root.getroottree().docinfo, "doctype", ""):
-        raise _refuse(name, "a document type declaration is refused", found="<!DOCTYPE")
+        raise refusal(name, "a document type declaration is refused", found="<!DOCTYPE")
     _check_shape(root, name, limits)
     return Document(name, root, directory)
 
@@ -209,12 +201,12 @@ def _check_shape(root: _Element, name: str, limits: DocumentLimits) -> None:
         depth += 1
         count += 1
         if not isinstance(element.tag, str):
-            raise _refuse(name, "an entity is refused", line=line_of(element))
+            raise refusal(name, "an entity is refused", line=line_of(element))
         if depth > limits.depth:
             line = line_of(element)
-            raise _refuse(name, "elements are nested too deeply", line=line, allowed=f"at most {limits.depth} levels")
+            raise refusal(name, "elements are nested too deeply", line=line, allowed=f"at most {limits.depth} levels")
         if count > limits.elements:
-            raise _refuse(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
+            raise refusal(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
         if len(element.text or "") > limits.text_characters:
             raise _too_long(element, f"the text of <{shown(element.tag)}>", str(element.text), name, limits)
         for key, value in element.attrib.items():
@@ -224,8 +216,8 @@ def _check_shape(root: _Element, name: str, limits: DocumentLimits) -> None:
                 )
 
 
-def _too_long(element: _Element, what: str, text: str, name: str, limits: DocumentLimits) -> ConfigError:
-    return _refuse(
+def _too_long(element: _Element, what: str, text: str, name: str, limits: DocumentLimits) -> InvalidFile:
+    return refusal(
         name,
         f"{what} is too long",
         line=line_of(element),

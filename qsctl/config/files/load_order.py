@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.files.document import FILE_LIMITS, Document, DocumentLimits, parse_document, read_file
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 
 LITERAL_PREFIX: Final = "str://"
 FILE_PREFIX: Final = "file://"
@@ -36,7 +36,7 @@ class ConfigurationSource:
         """Return the parsed source.
 
         Raises:
-            ConfigError: it cannot be read or is not well-formed.
+            InvalidFile: it cannot be read or is not well-formed.
         """
         if self.path is None:
             return parse_document(self.literal.encode("utf-8", "replace"), self.name, limits, working_directory)

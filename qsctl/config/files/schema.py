@@ -19,7 +19,7 @@ from lxml.etree import _Element
 from qsctl.config.files._structure import structure_problems
 from qsctl.config.files.document import Document, attributes_of, text_of
 from qsctl.config.files.schema_model import SCHEMA, VENDOR_EXTENSION, ElementModel, schema_model
-from qsctl.config.problems import Problem, Severity, did_you_mean, file_of, problem_at, shown
+from qsctl.declared.problems import Problem, Severity, did_you_mean, file_of, problem_at, shown
 from qsctl.shipped import shipped
 
 if TYPE_CHECKING:

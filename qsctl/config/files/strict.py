@@ -8,8 +8,8 @@ from lxml.etree import _Element
 
 from qsctl.config.files.document import attributes_of, text_of
 from qsctl.config.files.schema_model import schema_model
-from qsctl.config.problems import Problem, Severity, problem_at
-from qsctl.config.values import STRICT_BOOLEANS, ValueForm, boolean
+from qsctl.declared.problems import Problem, Severity, problem_at
+from qsctl.declared.values import STRICT_BOOLEANS, ValueForm, boolean
 
 _ALLOWED = "true, false, 1 or 0"
 

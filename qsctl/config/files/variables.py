@@ -13,7 +13,7 @@ from typing import Final
 from lxml.etree import _Element
 
 from qsctl.config.files.document import Document
-from qsctl.config.problems import Problem, did_you_mean, problem_at
+from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 _REFERENCE = re.compile(r"\$\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\)")
 _UNFINISHED = re.compile(r"\$\(")

@@ -13,9 +13,9 @@ from typing import Final
 from lxml.etree import _Element
 
 from qsctl.config.files.document import text_of
-from qsctl.config.problems import Problem, Severity, did_you_mean, line_of, problem_at
 from qsctl.config.qos_libraries.qos_tree import QosNode, merge, read_qos
-from qsctl.config.values import ValueForm, boolean
+from qsctl.declared.problems import Problem, Severity, did_you_mean, line_of, problem_at
+from qsctl.declared.values import ValueForm, boolean
 
 ENTITY_TAGS: Final = (
     "participant_qos",

@@ -12,7 +12,7 @@ from typing import Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.values import INT32_MAX, UNLIMITED_WORDS, ValueForm, duration, nanoseconds, seconds, whole_number
+from qsctl.declared.values import INT32_MAX, UNLIMITED_WORDS, ValueForm, duration, nanoseconds, seconds, whole_number
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
 
 _UNLIMITED: Final = -1

@@ -13,8 +13,8 @@ from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.files.document import attributes_of, text_of
-from qsctl.config.problems import file_of, line_of
-from qsctl.config.values import ValueForm, boolean
+from qsctl.declared.problems import file_of, line_of
+from qsctl.declared.values import ValueForm, boolean
 
 _KIND = re.compile(r"DDS_[A-Z][A-Z0-9_]+")
 _TRUE = re.compile(r"(DDS_)?BOOLEAN_TRUE", re.IGNORECASE)

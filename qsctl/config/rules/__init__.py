@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 from lxml.etree import _Element
 
 from qsctl.config._reader import ServiceReading
-from qsctl.config.problems import Problem, Severity
 from qsctl.config.rules import (
     _counts as counts,
 )
@@ -50,6 +49,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
+from qsctl.declared.problems import Problem, Severity
 
 TreeRule: TypeAlias = Callable[[_Element], Iterator[Problem]]
 QueueRule: TypeAlias = Callable[[QueuePlace], Iterator[Problem]]

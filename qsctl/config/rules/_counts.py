@@ -10,7 +10,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from qsctl.config.problems import Problem, problem_at
+from qsctl.declared.problems import Problem, problem_at
 
 _ONCE: Final = (0, 1)
 _REQUIRED: Final = (1, 1)

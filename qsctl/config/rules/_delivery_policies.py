@@ -8,10 +8,10 @@ from typing import Final
 from lxml import etree
 
 from qsctl.config.files.schema_model import schema_model
-from qsctl.config.problems import Problem
 from qsctl.config.qos_libraries.qos import entity_tag
 from qsctl.config.rules._place import QueuePlace
 from qsctl.config.tables.qos import FIXED_POLICIES, MAPPED_POLICIES
+from qsctl.declared.problems import Problem
 
 DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos", "update_datareader_qos", "update_datawriter_qos")
 """The elements of a queue that reach its endpoints, or those of its replica."""

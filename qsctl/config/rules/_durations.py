@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from lxml.etree import _Element
 
 from qsctl.config.files.document import text_of
-from qsctl.config.problems import Problem, problem_at
 from qsctl.config.rules._place import QueuePlace, ServicePlace
-from qsctl.config.values import ValueForm, nanoseconds, seconds
+from qsctl.declared.problems import Problem, problem_at
+from qsctl.declared.values import ValueForm, nanoseconds, seconds
 from qsctl.instant import INFINITE_NS, format_duration
 
 

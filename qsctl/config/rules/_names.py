@@ -8,9 +8,9 @@ from typing import Final
 from lxml.etree import _Element
 
 from qsctl.config.files.document import text_of
-from qsctl.config.problems import Problem, line_of, problem_at
 from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.config.tables.queue import QUEUE_FORMS
+from qsctl.declared.problems import Problem, line_of, problem_at
 
 WIRE_NAME_BYTES_MAX: Final = 255
 """Of `queue_name` and `service_name` in the types on the wire: `string<255>`."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from lxml.etree import _Element
 
 from qsctl.config._reader import ServiceReading
-from qsctl.config.problems import Problem, Severity, problem_at
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings, queues_of
+from qsctl.declared.problems import Problem, Severity, problem_at
 
 
 class Reports(ABC):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from qsctl.config.problems import Problem
 from qsctl.config.qos_libraries.qos_consistency import inconsistencies
 from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.config.tables.qos import QOS_FIXED
+from qsctl.declared.problems import Problem
 
 
 def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from lxml.etree import _Element
 
 from qsctl.config.files.document import text_of
-from qsctl.config.problems import Problem, did_you_mean, problem_at
 from qsctl.config.rules._place import QueuePlace
 from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
+from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 
 def properties_stand_once(root: _Element) -> Iterator[Problem]:

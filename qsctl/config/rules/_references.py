@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lxml.etree import _Element
 
-from qsctl.config.problems import Problem, did_you_mean, problem_at
 from qsctl.config.tables.queue import QUEUE_FORMS
+from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 
 def _name(element: _Element, attribute: str = "name") -> str:

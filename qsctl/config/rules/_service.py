@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from qsctl.config.administration_key import read_keys
 from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
-from qsctl.config.problems import Problem
 from qsctl.config.rules._place import ServicePlace, places_of_queues
 from qsctl.config.rules._qos import changed_fixed_values
 from qsctl.config.rules._storage import file_topics
 from qsctl.core.queue.settings import PersistenceKind
+from qsctl.declared.problems import Problem
 from qsctl.errors import QsctlError
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from qsctl.config.filesystem import JournalMode, Synchronization
-from qsctl.config.problems import Problem
 from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.core.queue.settings import UNLIMITED, PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.settings import queues_of
+from qsctl.declared.problems import Problem
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FILE_NAME_ALLOWED = "letters, digits, _ . and -"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from qsctl.config.problems import Problem
 from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.declared.problems import Problem
 from qsctl.errors import Refused
 from qsctl.instant import format_duration
 

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from qsctl.config.problems import Problem
 from qsctl.config.qos_libraries.dds_library import has_tcp
 from qsctl.config.qos_libraries.transport_properties import (
     DOMAIN_ID_MAX,
@@ -21,6 +20,7 @@ from qsctl.config.qos_libraries.transport_properties import (
 )
 from qsctl.config.rules._place import ServicePlace
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.declared.problems import Problem
 
 NO_TCP: Final = "the installed Cyclone DDS is built without TCP, as the wheels of its Python package are"
 TCP_REMEDY: Final = (

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, NoReturn
 from xml.sax.saxutils import quoteattr
 
-from qsctl.config.problems import ConfigError, Problem, Severity, shown
+from qsctl.declared.problems import InvalidFile, refusal
 
 IDL_BYTES_MAX: Final = 1024 * 1024
 NESTING_MAX: Final = 64
@@ -76,7 +76,7 @@ def types_of_idl(data: bytes, name: str) -> bytes:
     """Return IDL as a document of `<types>`; `name` is what problems call it.
 
     Raises:
-        ConfigError: it is too large, not UTF-8, or not IDL of the kind that is read; names the line.
+        InvalidFile: it is too large, not UTF-8, or not IDL of the kind that is read; names the line.
     """
     if len(data) > IDL_BYTES_MAX:
         raise _refused(name, 0, "the IDL is too large", f"{len(data)} bytes", f"at most {IDL_BYTES_MAX} bytes")
@@ -90,8 +90,8 @@ def types_of_idl(data: bytes, name: str) -> bytes:
     return _IdlReader(name, tokens).document()
 
 
-def _refused(name: str, line: int, message: str, found: str = "", allowed: str = "") -> ConfigError:
-    return ConfigError([Problem(Severity.ERROR, name, line, "", message, shown(found), allowed)])
+def _refused(name: str, line: int, message: str, found: str = "", allowed: str = "") -> InvalidFile:
+    return refusal(name, message, line=line, found=found, allowed=allowed)
 
 
 def _tokens(text: str, name: str) -> Iterator[_Token]:

@@ -12,8 +12,8 @@ from lxml.etree import _Element
 
 from qsctl.config.files.document import Document, parse_document
 from qsctl.config.files.schema import check_document
-from qsctl.config.problems import Problem, has_errors
 from qsctl.config.sample_types._idl import types_of_idl
+from qsctl.declared.problems import Problem, has_errors
 
 ROOTS = ("types", "dds")
 
@@ -22,7 +22,7 @@ def parse_types(data: bytes, name: str, directory: Path | None) -> Document:
     """Parse a file of types: XML, or IDL where its name ends in `.idl`.
 
     Raises:
-        ConfigError: it is not well-formed; names the line.
+        InvalidFile: it is not well-formed; names the line.
     """
     if name.lower().endswith(".idl"):
         data = types_of_idl(data, name)

@@ -15,7 +15,6 @@ from typing import Final
 from lxml.etree import _Element
 
 from qsctl.config.files.document import read_file
-from qsctl.config.problems import ConfigError, Problem
 from qsctl.config.sample_types._type_constants import Constant
 from qsctl.config.sample_types._type_document import parse_types, types_of_document
 from qsctl.config.sample_types._type_scope import Named, TypeScope, is_set
@@ -37,7 +36,8 @@ from qsctl.config.sample_types.type_model import (
 )
 from qsctl.config.sample_types.type_names import hashed_id
 from qsctl.config.sample_types.type_rules import wrong_definitions
-from qsctl.config.values import ValueForm, boolean
+from qsctl.declared.problems import InvalidFile, Problem
+from qsctl.declared.values import ValueForm, boolean
 
 _INCLUDED_FILES_MAX: Final = 64
 _NAMED_TAGS: Final = frozenset({"struct", "enum", "union", "typedef", "const", "bitmask"})
@@ -140,7 +140,7 @@ class TypeReader:
         self._included.add(path)
         try:
             document = parse_types(read_file(path, str(directory / given)), str(directory / given), path.parent)
-        except ConfigError as error:
+        except InvalidFile as error:
             self.problems.extend(error.problems)
             return
         parents, problems = types_of_document(document)

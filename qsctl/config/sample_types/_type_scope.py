@@ -11,7 +11,6 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from qsctl.config.problems import Problem, did_you_mean, problem_at, shown
 from qsctl.config.sample_types._type_constants import Constant, ConstantForm, evaluate
 from qsctl.config.sample_types.type_model import (
     BUILTIN_TYPES,
@@ -21,7 +20,8 @@ from qsctl.config.sample_types.type_model import (
     Primitive,
     TypeShape,
 )
-from qsctl.config.values import INT32_MAX, ValueForm, boolean
+from qsctl.declared.problems import Problem, did_you_mean, problem_at, shown
+from qsctl.declared.values import INT32_MAX, ValueForm, boolean
 
 PROBLEMS_MAX: Final = 200
 """More are not gathered: a file of nonsense is not worth more."""

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from lxml.etree import _Element
 
-from qsctl.config.problems import Problem
 from qsctl.config.sample_types._type_classes import ClassMaker
 from qsctl.config.sample_types._type_reader import TypeReader
 from qsctl.config.sample_types._type_values import Values
 from qsctl.config.sample_types.type_model import BUILTIN_TYPES, Alias, Bitmask, Definition, Enumeration, Struct, Union
+from qsctl.declared.problems import Problem
 from qsctl.errors import InvalidInput, NotFound, Refused
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from qsctl.config.form import Element, QosElements, Repeated, Setting, Shape
 from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
 from qsctl.config.tables.shared import SAMPLE_BUFFER, domain, thread
-from qsctl.config.values import DURATION, text
 from qsctl.core.queue.settings import SessionSettings
 from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
+from qsctl.declared.values import DURATION, text
 
 SESSION = Element("session", (
     Setting("name", "name", text("name"), "Table 3.13", "Name that queues refer to.", Shape.ATTRIBUTE),

@@ -7,7 +7,17 @@ from typing import Final
 
 from qsctl.config.form import Element, Inherit, InheritedOrigin, Option, QosElements, Setting, Shape
 from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTICS
-from qsctl.config.values import (
+from qsctl.core.queue.settings import (
+    DistributionKind,
+    DistributionSettings,
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    ReplacementKind,
+    ResourceLimitSettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.declared.values import (
     BOOLEAN,
     COUNT,
     DURATION,
@@ -19,16 +29,6 @@ from qsctl.config.values import (
     UNACKED_THRESHOLD,
     choice,
     text,
-)
-from qsctl.core.queue.settings import (
-    DistributionKind,
-    DistributionSettings,
-    PersistenceKind,
-    PersistenceSettings,
-    RedeliverySettings,
-    ReplacementKind,
-    ResourceLimitSettings,
-    SharedReaderQueueSettings,
 )
 
 _LIMITS: Final = "Limits"

@@ -19,7 +19,8 @@ from qsctl.config.settings import (
 )
 from qsctl.config.tables.containers import PARTICIPANT
 from qsctl.config.tables.shared import REPLICATION, STATISTICS, buffers, domain, thread
-from qsctl.config.values import (
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.declared.values import (
     BOOLEAN,
     COUNT,
     DURATION,
@@ -31,7 +32,6 @@ from qsctl.config.values import (
     text,
     word,
 )
-from qsctl.core.queue.settings import PersistenceKind
 
 DISTRIBUTED_LOGGER = Element("distributed_logger", (
     Setting("enabled", "enabled", BOOLEAN, "section 3.5", "Whether log messages are published.", default=True),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.config.form import Element, Inherit, InheritedOrigin, Setting, Shape
-from qsctl.config.values import BOOLEAN, BUFFER_SIZE_BYTES, DOMAIN_ID, DURATION, POSITIVE_COUNT, word
 from qsctl.core.queue.settings import (
     HistoricalStatistics,
     MonitoringSettings,
@@ -16,6 +15,7 @@ from qsctl.core.queue.settings import (
     SampleBufferSettings,
     StatisticsSettings,
 )
+from qsctl.declared.values import BOOLEAN, BUFFER_SIZE_BYTES, DOMAIN_ID, DURATION, POSITIVE_COUNT, word
 
 ENTITY_MONITORING = Element("entity_monitoring", (
     Setting("enabled", "enabled", BOOLEAN, "Table 3.6",

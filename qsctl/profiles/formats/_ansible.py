@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from qsctl.config.problems import shown
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal, shown
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
@@ -90,7 +89,7 @@ class _Walk:
         """Count one value, of those that aliases and loops repeat too.
 
         Raises:
-            ProfileError: there are too many.
+            InvalidFile: there are too many.
         """
         self._visited += 1
         if self._visited > _VISITED_MAX:
@@ -103,7 +102,7 @@ def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a playbook or a task list.
 
     Raises:
-        ProfileError: it is not YAML, or too much.
+        InvalidFile: it is not YAML, or too much.
     """
     walk = _Walk(drafts.file)
     try:
@@ -345,7 +344,7 @@ def write(profiles: Selected) -> str:
     """Return a list of tasks, one a profile; the connection to the broker is for `module_defaults`.
 
     Raises:
-        ProfileError: a name in it reads as a template.
+        InvalidFile: a name in it reads as a template.
     """
     tasks = [_task(profile, fields) for profile, fields in profiles]
     return str(yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True, width=10_000))

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats._cli_words import ROOT, CliMode, completed
 from qsctl.profiles.formats.draft import Draft, Drafts

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from qsctl.declared.problems import refusal
 from qsctl.profiles._heading import heading_of
-from qsctl.profiles._problems import refusal
 from qsctl.profiles.client_profile import Threshold
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
@@ -45,7 +45,7 @@ def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a table.
 
     Raises:
-        ProfileError: it is not CSV.
+        InvalidFile: it is not CSV.
     """
     cells, delimiter = heading_of(text)
     flat = [_flat(cell) for cell in cells]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal
 from qsctl.profiles.formats import _ansible as ansible
 from qsctl.profiles.formats import _cli_text as cli_text
 from qsctl.profiles.formats import _csv_table as csv_table
@@ -79,7 +79,7 @@ def format_of(text: str, name: str) -> Format:
         name: what problems call it.
 
     Raises:
-        ProfileError: it looks like none of them.
+        InvalidFile: it looks like none of them.
     """
     start = text[:1000].lstrip()
     if start.startswith("<"):

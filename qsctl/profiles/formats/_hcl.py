@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal
 
 WORDS_MAX: Final = 100_000
 """About 250 profiles with all their settings; the parser takes some seconds for them."""
@@ -59,7 +59,7 @@ def parse_hcl(text: str, file: str) -> list[HclBlock]:
     """Return the blocks of a file.
 
     Raises:
-        ProfileError: it is not HCL, too much of it, or nested too deeply.
+        InvalidFile: it is not HCL, too much of it, or nested too deeply.
     """
     import hcl2
     from lark.exceptions import LarkError, UnexpectedInput
@@ -196,7 +196,7 @@ class HclValues:
             scope: the values of `each`, `count` and the names of a `for`.
 
         Raises:
-            ProfileError: there is too much to evaluate.
+            InvalidFile: there is too much to evaluate.
         """
         self._steps += 1
         if self._steps > _STEPS_MAX:

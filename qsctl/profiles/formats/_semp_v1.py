@@ -16,13 +16,11 @@ from typing import Final
 from lxml import etree
 
 from qsctl.config.files.document import DocumentLimits, parse_document
-from qsctl.config.problems import ConfigError, line_of, shown
-from qsctl.profiles._problems import ProfileError
+from qsctl.declared.problems import InvalidFile, line_of, shown
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
 from qsctl.profiles.listings.captures import parts_of
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.semp import PAGE
 from qsctl.profiles.ranges import SETTINGS, value_of
 from qsctl.profiles.setting import ValueKind
@@ -53,7 +51,7 @@ def read(data: bytes, drafts: Drafts) -> None:
     A page of several that is not XML costs that page.
 
     Raises:
-        ProfileError: it is not XML that is read here.
+        InvalidFile: it is not XML that is read here.
     """
     is_whole = True
     data = _replies(data, drafts.file)
@@ -61,10 +59,10 @@ def read(data: bytes, drafts: Drafts) -> None:
     for page in _pages(data):
         try:
             root = parse_document(page, drafts.file, _PAGE_LIMITS).root
-        except ConfigError as error:
+        except InvalidFile as error:
             if not is_several:
-                raise ProfileError(error.problems) from None
-            drafts.problems += error.problems
+                raise
+            drafts.problems.extend(error.problems)
             continue
         is_whole = not any(_local(each) == "more-cookie" for each in root.iterdescendants("{*}*"))
         _read_page(root, drafts)
@@ -78,10 +76,7 @@ def _replies(data: bytes, file: str) -> bytes:
     page = PAGE.search(text)
     if page is None or "<!DOCTYPE" in text[: page.start()].upper():
         return data  # whatever it is: one document, and the parser names what is wrong
-    try:
-        return parts_of(text, file).semp.encode()
-    except ListingError as error:
-        raise ProfileError(error.problems) from None
+    return parts_of(text, file).semp.encode()
 
 
 def _pages(data: bytes) -> Iterator[bytes]:

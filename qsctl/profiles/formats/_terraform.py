@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats._hcl import HclBlock, HclValues, NotKnown, items_of, parse_hcl
 from qsctl.profiles.formats._terraform_json import read_json
@@ -29,7 +29,7 @@ def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a Terraform file: of its language, or of its JSON.
 
     Raises:
-        ProfileError: it is not HCL or JSON, too much of it, or nested too deeply.
+        InvalidFile: it is not HCL or JSON, too much of it, or nested too deeply.
     """
     if text.lstrip()[:1] == "{":
         read_json(text, drafts)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal
 from qsctl.profiles.formats._hcl import NotKnown
 from qsctl.profiles.formats._terraform_resource import LINK, RESOURCE, add_resource
 from qsctl.profiles.formats.draft import Drafts
@@ -25,7 +25,7 @@ def read_json(text: str, drafts: Drafts) -> None:
     """Add the profiles of a JSON text of Terraform.
 
     Raises:
-        ProfileError: it is not JSON, or nested too deeply.
+        InvalidFile: it is not JSON, or nested too deeply.
     """
     try:
         root = json.loads(text)

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from qsctl.config.problems import Problem, Severity, shown
-from qsctl.profiles._problems import ProfileError
+from qsctl.declared.problems import Problem, ProblemList, Severity, shown
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.names import suggestion
 from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, default_profile
@@ -70,7 +69,7 @@ class Drafts:
     def __init__(self, file: str, *, is_written_by_hand: bool = True) -> None:
         self.file = file
         self._is_written_by_hand = is_written_by_hand
-        self.problems: list[Problem] = []
+        self.problems = ProblemList(file, _PROBLEMS_KEPT)
         self._drafts: dict[tuple[str, str], Draft] = {}
         self._hints: dict[tuple[str, str], str] = {}
         self._deleted = ""
@@ -91,9 +90,8 @@ class Drafts:
     def _add(
         self, severity: Severity, message: str, line: int, place: str, found: object, allowed: str, hint: str
     ) -> None:
-        if len(self.problems) < _PROBLEMS_KEPT:
-            text = shown(str(found)[:1000])
-            self.problems.append(Problem(severity, self.file, line, shown(place), message, text, allowed, hint))
+        text = shown(str(found)[:1000])
+        self.problems.extend([Problem(severity, self.file, line, shown(place), message, text, allowed, hint)])
 
     def begin(self, name: object, message_vpn: object = None, *, line: int = 0, again: bool = False) -> Draft | None:
         """Return a new draft, or with `again` the one of that name; None where it cannot be, which is noted.
@@ -254,19 +252,15 @@ class Drafts:
         """Return the profiles.
 
         Raises:
-            ProfileError: there is no profile in the file, which may not be empty, or none of which a value can be read.
+            InvalidFile: there is no profile in the file, which may not be empty, or none of which a value can be read.
         """
-        if not (self._drafts or may_be_empty or self.errors()):
+        if not (self._drafts or may_be_empty or self.problems.errors):
             hint = f"It makes {self._deleted} and deletes it again." if self._deleted else ""
             self.error("there is no client profile in this file", allowed="at least one", hint=hint)
-        if self.errors() and not any(draft.values for draft in self._drafts.values()):
-            raise ProfileError(sorted(self.problems, key=lambda problem: problem.line))
-        self.problems.sort(key=lambda problem: problem.line)
+        self.problems.problems.sort(key=lambda problem: problem.line)
+        if not any(draft.values for draft in self._drafts.values()):
+            self.problems.check("the file")
         return tuple(_made(draft) for draft in self._drafts.values())
-
-    def errors(self) -> list[Problem]:
-        """Return what cannot be read."""
-        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
 
 
 def _made(draft: Draft) -> ReadProfile:

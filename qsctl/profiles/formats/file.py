@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.files.document import DocumentLimits, read_file
-from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean
+from qsctl.declared.problems import InvalidFile, Problem, Severity, did_you_mean, refusal
 from qsctl.errors import NotFound, UsageError
-from qsctl.profiles._problems import ProfileError, refusal
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats import _ansible as ansible
 from qsctl.profiles.formats import _cli_text as cli_text
@@ -88,7 +87,7 @@ class ProfileFile:
             but: fields that get another value.
 
         Raises:
-            ProfileError: a value cannot be read, or is elsewhere; names each of them.
+            InvalidFile: a value cannot be read, or is elsewhere; names each of them.
         """
         used = list(profiles)
         problems = [problem for problem in self.errors if self.concerns(problem, used)]
@@ -100,7 +99,7 @@ class ProfileFile:
                 if field not in {*but, *_NAMES}
             ]  # fmt: skip
         if problems:
-            raise ProfileError(problems)
+            raise InvalidFile(problems)
 
 
 _PLACE: Final = "client-profile["
@@ -118,13 +117,10 @@ def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
         The profiles; a value that cannot be read is unknown, and named among the problems.
 
     Raises:
-        ProfileError: no profile can be read; it has every problem; its exit status shows whether the file is only
+        InvalidFile: no profile can be read; it has every problem; its exit status shows whether the file is only
             missing.
     """
-    try:
-        data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
-    except ConfigError as error:
-        raise ProfileError(error.problems) from None
+    data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
     return parse_profiles(data, str(path), form)
 
 
@@ -155,7 +151,7 @@ def parse_profiles(data: bytes, name: str, form: Format | None = None) -> Profil
     else:
         _TEXT_READERS[chosen](text.replace("\r\n", "\n"), drafts)
     profiles = drafts.finish()
-    return ProfileFile(name, chosen, profiles, tuple(drafts.problems))
+    return ProfileFile(name, chosen, profiles, tuple(drafts.problems.problems))
 
 
 def choose(
@@ -191,7 +187,7 @@ def write_profiles(profiles: Selected, form: Format) -> str:
     """Return the text of profiles in a format; fields that it cannot hold are left out (see `lost_fields`).
 
     Raises:
-        ProfileError: a value would be read back as something else.
+        InvalidFile: a value would be read back as something else.
     """
     held = HELD_FIELDS[form]
     return _WRITERS[form]([(profile, fields & held) for profile, fields in profiles])

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal
 from qsctl.profiles.client_profile import QUEUE_ORDER, ClientProfile, Threshold, burst_field, depth_field
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
@@ -189,7 +189,7 @@ def write(profiles: Selected) -> str:
     """Return the listing of the profiles, one below the other.
 
     Raises:
-        ProfileError: a name in it reads as a label of the listing.
+        InvalidFile: a name in it reads as a label of the listing.
     """
     return "\n".join(detail(profile, fields) for profile, fields in profiles)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from qsctl.profiles._problems import refusal
+from qsctl.declared.problems import refusal
 from qsctl.profiles.client_profile import ClientProfile, Threshold
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
@@ -60,7 +60,7 @@ def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a JSON text, or of the documents in a capture.
 
     Raises:
-        ProfileError: it is not JSON, or nested too deeply.
+        InvalidFile: it is not JSON, or nested too deeply.
     """
     text, around = json_of(text)
     if around:

@@ -15,10 +15,9 @@ from typing import Final
 from lxml import etree
 
 from qsctl.config.files.document import DocumentLimits, attributes_of, parse_document
-from qsctl.config.problems import ConfigError, line_of
+from qsctl.declared.problems import line_of
 from qsctl.errors import UsageError
 from qsctl.instant import MILLISECOND_NS, parse_duration
-from qsctl.profiles._problems import ProfileError
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.formats.draft import Draft, Drafts
 from qsctl.profiles.formats.selection import Selected
@@ -37,12 +36,9 @@ def read(data: bytes, drafts: Drafts) -> None:
     """Add the profiles of a file.
 
     Raises:
-        ProfileError: it is not XML that is read here.
+        InvalidFile: it is not XML that is read here.
     """
-    try:
-        root = parse_document(data, drafts.file, LIMITS).root
-    except ConfigError as error:
-        raise ProfileError(error.problems) from None
+    root = parse_document(data, drafts.file, LIMITS).root
     for profile in [root] if root.tag == "profile" else root.iterchildren("profile"):
         _read_profile(profile, drafts)
 

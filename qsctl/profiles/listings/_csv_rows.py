@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from qsctl.declared.problems import ProblemList, error_at
 from qsctl.profiles._heading import heading_of
 from qsctl.profiles.listings._columns import TableColumn, plain_heading
 from qsctl.profiles.listings._table_kinds import TableKind, kind_of
@@ -25,7 +26,7 @@ from qsctl.profiles.listings.model import (
     SlowSubscriber,
     SpoolUsage,
 )
-from qsctl.profiles.listings.problems import Findings, ListingError, problem
+from qsctl.profiles.listings.problems import unread
 
 _CLIENT, _QUEUE, _MESSAGE_VPN = "client", "queue", "messagevpn"
 _FIGURES: Final = {
@@ -53,18 +54,18 @@ def read_csv_rows(text: str, name: str) -> Listings:
         name: what problems call the file.
 
     Raises:
-        ListingError: it is not CSV.
+        InvalidFile: it is not CSV.
     """
     headings, delimiter = heading_of(text)
     before = len(text) - len(text.lstrip())
-    findings = Findings()
+    findings = ProblemList(name)
     rows = _rows(text[before:], delimiter, len(headings), name, text.count("\n", 0, before))
     if _is_of_queues(headings):
-        clients = _clients(rows, [plain_heading(heading) for heading in headings], name, findings)
+        clients = _clients(rows, [plain_heading(heading) for heading in headings], findings)
         return Listings(clients=clients, notes=findings.notes)
     columns, kind = kind_of(headings)
     assert kind is not None, "it looks like one"
-    made = list(_made(rows, columns, kind, name, findings))
+    made = list(_made(rows, columns, kind, findings))
     return Listings(
         slow_subscribers=tuple(each for each in made if isinstance(each, SlowSubscriber)),
         connections=tuple(each for each in made if isinstance(each, ClientConnection)),
@@ -83,17 +84,15 @@ def _rows(text: str, delimiter: str, width: int, name: str, first: int) -> Itera
             if any(cell.strip() for cell in row):
                 yield [cell.strip() for cell in [*row, *[""] * (width - len(row))][:width]], first + reader.line_num
     except csv.Error as error:
-        raise ListingError(
-            [problem(name, first + reader.line_num, f"this is not CSV: {error}", allowed="cells of at most 128 KiB")]
-        ) from None
+        line, allowed = first + reader.line_num, "cells of at most 128 KiB"
+        raise unread([error_at(name, line, f"this is not CSV: {error}", allowed=allowed)]) from None
 
 
 def _made(
     rows: Iterator[tuple[list[str], int]],
     columns: Sequence[TableColumn | None],
     kind: TableKind,
-    name: str,
-    findings: Findings,
+    findings: ProblemList,
 ) -> Iterator[object]:
     for cells, line in rows:
         row: dict[str, Any] = {}
@@ -103,23 +102,19 @@ def _made(
             try:
                 row[column.field] = column.kind.read(_BOOLEANS.get(cell, cell))
             except ValueError:
-                findings.add(
-                    problem(
-                        name, line, f"{column.heading} is not {column.kind.allowed}", path=f"row {cells[0]}",
-                        found=cell, allowed=column.kind.allowed,
-                    )
-                )  # fmt: skip
+                allowed = column.kind.allowed
+                findings.add(line, f"{column.heading} is not {allowed}", cell, allowed, path=f"row {cells[0]}")
         if "name" in row:
             yield kind.make(**row)
         else:
-            findings.add(problem(name, line, "a row has no name", allowed="a name"))
+            findings.add(line, "a row has no name", allowed="a name")
 
 
 _BOOLEANS: Final = {"true": "Yes", "false": "No", "True": "Yes", "False": "No"}
 
 
 def _clients(
-    rows: Iterator[tuple[list[str], int]], plain: Sequence[str], name: str, findings: Findings
+    rows: Iterator[tuple[list[str], int]], plain: Sequence[str], findings: ProblemList
 ) -> tuple[ClientQueues, ...]:
     clients: dict[tuple[str, str | None], dict[str, ListedQueueStatistics]] = {}
     for cells, line in rows:
@@ -134,9 +129,7 @@ def _clients(
                 figures[field] = read_count(text)
             except ValueError:
                 path = f"client {client} {queue}"
-                findings.add(
-                    problem(name, line, f"{field} is not a whole number", path=path, found=text, allowed="a count")
-                )
+                findings.add(line, f"{field} is not a whole number", text, "a count", path=path)
         if client and queue:
             queues = clients.setdefault((client, by_name.get(_MESSAGE_VPN) or None), {})
             queues.setdefault(queue, ListedQueueStatistics(queue, **figures))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from qsctl.declared.problems import ProblemList
 from qsctl.profiles.listings import discards as d
 from qsctl.profiles.listings.model import (
     LARGEST_COUNT,
@@ -26,7 +27,6 @@ from qsctl.profiles.listings.model import (
     SlowSubscriber,
     SpoolUsage,
 )
-from qsctl.profiles.listings.problems import Findings, problem
 
 _MEBIBYTE: Final = 1024 * 1024
 _SAMPLE: Final = re.compile(
@@ -101,7 +101,7 @@ def read_scrape(text: str, name: str) -> Listings:
         name: what problems call the file.
     """
     reading = _ScrapeReading()
-    findings = Findings()
+    findings = ProblemList(name)
     others: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -111,12 +111,12 @@ def read_scrape(text: str, name: str) -> Listings:
         labels = None if sample is None else _labels(sample[2] or "")
         value = None if sample is None else _number(sample[3])
         if sample is None or labels is None or value is None:
-            findings.add(problem(name, number, "this is no sample", found=stripped[:80], allowed="NAME{LABELS} VALUE"))
+            findings.add(number, "this is no sample", stripped[:80], "NAME{LABELS} VALUE")
             continue
         known = _KNOWN.fullmatch(sample[1])
         if known is None or not reading.take(known[1], labels, value):
             others.add(sample[1])
-    return reading.listings(name, others, findings)
+    return reading.listings(others, findings)
 
 
 def _labels(text: str) -> dict[str, str] | None:
@@ -220,12 +220,12 @@ class _ScrapeReading:
         self._causes.setdefault(of, {})[cause] = round(value)
         return True
 
-    def listings(self, name: str, others: set[str], findings: Findings) -> Listings:
+    def listings(self, others: set[str], findings: ProblemList) -> Listings:
         """Return all that was read, with a note of the metrics that no listing has."""
         notes = list(findings.notes)
         if others:
             count = "1 metric" if len(others) == 1 else f"{len(others)} metrics"
-            notes.insert(0, f"{name}: {count} of no listing passed over: {', '.join(sorted(others)[:3])}")
+            notes.insert(0, f"{findings.file}: {count} of no listing passed over: {', '.join(sorted(others)[:3])}")
         of = dict.fromkeys((*self._totals, *self._causes))
         return Listings(
             clients=tuple(

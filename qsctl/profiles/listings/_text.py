@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from qsctl.profiles.listings.problems import Findings, problem
+from qsctl.declared.problems import ProblemList
 
 _WORD: Final = re.compile(r"\||[^\s|]+")
 END: Final = ""
@@ -34,7 +34,7 @@ class ListingText:
         self.text = text
         self.name = name
         self.at = 0
-        self.findings = Findings()
+        self.findings = ProblemList(name)
         self._numbers = numbers
         self._counted = 0, 0
         """A position and the line breaks before it: the next one that is asked for is mostly behind it."""
@@ -84,7 +84,7 @@ class ListingText:
             self.findings.uncounted += 1
             return
         line = self.line_of(self.place if at is None else at)
-        self.findings.add(problem(self.name, line, message, path=path, found=found, allowed=allowed))
+        self.findings.add(line, message, found, allowed, path=path)
 
     def fail(
         self, message: str, *, path: str = "", found: str = "", allowed: str = "", at: int | None = None

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.profiles.listings.problems import ListingError, problem
+from qsctl.declared.problems import error_at
+from qsctl.profiles.listings.problems import unread
 from qsctl.profiles.listings.semp import MOST_PAGES, PAGE
 from qsctl.profiles.listings.semp_v2 import looks_like_semp_v2
 
@@ -50,12 +51,12 @@ def parts_of(text: str, name: str) -> CapturedParts:
     """Cut a text into its parts.
 
     Raises:
-        ListingError: there are too many pages.
+        InvalidFile: there are too many pages.
     """
     pages: list[tuple[int, int]] = []
     starts = [match.start() for match in PAGE.finditer(text)]
     if len(starts) > MOST_PAGES:
-        raise ListingError([problem(name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
+        raise unread([error_at(name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
         close = text.rfind(_CLOSE, start, end)
         pages.append((start, end if close < 0 else close + len(_CLOSE)))

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
-from qsctl.config.problems import Problem, shown
+from qsctl.declared.problems import InvalidFile, Problem, ProblemList, error_at, shown
 from qsctl.profiles.listings._blocks import read_client, read_neighbor
 from qsctl.profiles.listings._csv_rows import looks_like_csv_rows, read_csv_rows
 from qsctl.profiles.listings._discard_lines import first_discards, read_discard_lines
@@ -45,7 +45,7 @@ from qsctl.profiles.listings.model import (
     SpoolUsage,
 )
 from qsctl.profiles.listings.model import SlowSubscriber as Slow
-from qsctl.profiles.listings.problems import Findings, ListingError, problem
+from qsctl.profiles.listings.problems import unread
 from qsctl.profiles.listings.semp import PAGE, read_semp
 from qsctl.profiles.listings.semp_v2 import read_semp_v2
 from qsctl.profiles.listings.terminal import shown_lines
@@ -114,24 +114,24 @@ def read_listings(data: bytes, name: str) -> Listings:
         be read, and count the ignored lines.
 
     Raises:
-        ListingError: nothing of it can be read: with the reason, the line, the text found and the allowed ones.
+        InvalidFile: nothing of it can be read: with the reason, the line, the text found and the allowed ones.
     """
     if len(data) > LIMIT_BYTES:
-        raise ListingError(
-            [problem(name, 0, "the file is too large", found=f"{len(data)} bytes", allowed=f"{LIMIT_BYTES} bytes")]
+        raise unread(
+            [error_at(name, 0, "the file is too large", found=f"{len(data)} bytes", allowed=f"{LIMIT_BYTES} bytes")]
         )
     text, bad_line, bad_byte = decoded(data)
     if not text.strip():
-        raise ListingError([problem(name, 0, "the file is empty", allowed=KNOWN)])
+        raise unread([error_at(name, 0, "the file is empty", allowed=KNOWN)])
     if _is_one_document(text):
         return read_semp(data, name)
     if looks_like_a_scrape(text):
         return read_scrape(text, name)
     if looks_like_csv_rows(text):
         return read_csv_rows(text, name)
-    findings = Findings()
+    findings = ProblemList(name)
     if bad_line:
-        findings.add(problem(name, bad_line, "this is not UTF-8", found=bad_byte, allowed="UTF-8"))
+        findings.add(bad_line, "this is not UTF-8", bad_byte, "UTF-8")
     capture = parts_of(text, name)
     found: list[Listings] = []
     is_answered = False
@@ -140,12 +140,12 @@ def read_listings(data: bytes, name: str) -> Listings:
             try:
                 found.append(read(part.encode("utf-8", "replace"), name))
                 is_answered = True
-            except ListingError as error:
-                findings.add(*error.problems)
+            except InvalidFile as error:
+                findings.extend(error.problems)
     cli = _read_text(capture, name, findings)
     joined = _joined([cli, *found], findings)
     if joined.is_empty and (findings.problems or not is_answered):
-        raise ListingError(findings.problems or [_nothing(name, text)])
+        raise unread(findings.problems or [_nothing(name, text)])
     return joined
 
 
@@ -158,10 +158,10 @@ def _is_one_document(text: str) -> bool:
 
 
 def _nothing(name: str, text: str) -> Problem:
-    return problem(name, 1, "there is no listing in it", found=text.strip()[:80], allowed=KNOWN)
+    return error_at(name, 1, "there is no listing in it", found=text.strip()[:80], allowed=KNOWN)
 
 
-def _read_text(capture: CapturedParts, name: str, findings: Findings) -> Listings:
+def _read_text(capture: CapturedParts, name: str, findings: ProblemList) -> Listings:
     """Read the text around the replies; where no listing is in it, it is passed over if there are replies."""
     lines, numbers = shown_lines(capture.text)
     if not lines.strip():
@@ -175,12 +175,12 @@ def _read_text(capture: CapturedParts, name: str, findings: Findings) -> Listing
         return Listings(notes=(f"{name}: {noun} around the replies passed over",))
     if cli.is_empty and not reader.findings.problems and not findings.problems:
         reader.note_that_there_is_none()
-    findings.add(*reader.findings.problems)
+    findings.extend(reader.findings.problems)
     findings.uncounted += reader.findings.uncounted
     return cli
 
 
-def _joined(parts: Iterable[Listings], findings: Findings) -> Listings:
+def _joined(parts: Iterable[Listings], findings: ProblemList) -> Listings:
     values: dict[str, Any] = {each.name: () for each in fields(Listings)}
     for part in parts:
         for each in fields(Listings):

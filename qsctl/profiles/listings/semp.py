@@ -14,7 +14,7 @@ from typing import Any, Final
 from lxml.etree import _Element
 
 from qsctl.config.files.document import DocumentLimits, parse_document, text_of
-from qsctl.config.problems import ConfigError, line_of, path_of
+from qsctl.declared.problems import InvalidFile, ProblemList, error_at, line_of, path_of
 from qsctl.profiles.listings import discards as d
 from qsctl.profiles.listings._columns import (
     CONNECTION_COLUMNS,
@@ -35,7 +35,7 @@ from qsctl.profiles.listings.model import (
     SlowSubscriber,
     SpoolUsage,
 )
-from qsctl.profiles.listings.problems import Findings, ListingError, problem
+from qsctl.profiles.listings.problems import unread
 
 LIMITS: Final = DocumentLimits(size_bytes=32 * 1024 * 1024)
 MOST_PAGES: Final = 100_000
@@ -84,12 +84,12 @@ class _SempReading:
     def __init__(self, name: str) -> None:
         self.name = name
         self.offset = 0
-        self.findings = Findings()
+        self.findings = ProblemList(name)
 
     def note(self, element: _Element, message: str, found: str = "", allowed: str = "") -> None:
         """Note what is wrong with an element; what it holds is left out."""
         line = self.offset + line_of(element)
-        self.findings.add(problem(self.name, line, message, path=path_of(element), found=found, allowed=allowed))
+        self.findings.add(line, message, found, allowed, path=path_of(element))
 
 
 def read_semp(data: bytes, name: str) -> Listings:
@@ -99,7 +99,7 @@ def read_semp(data: bytes, name: str) -> Listings:
         Their listings; a value that cannot be read, an invalid page and a refusal are among the notes.
 
     Raises:
-        ListingError: nothing can be read: it is not a reply, or a refusal; the message lists every problem of the file.
+        InvalidFile: nothing can be read: it is not a reply, or a refusal; the message lists every problem of the file.
     """
     reading = _SempReading(name)
     found = _FoundPage()
@@ -107,9 +107,9 @@ def read_semp(data: bytes, name: str) -> Listings:
     for number, page in enumerate(_pages(data, reading, found), 1):
         try:
             root = parse_document(page, name, LIMITS).root
-        except ConfigError as error:
-            reading.findings.add(
-                *(replace(one, line=one.line + reading.offset if one.line else 0) for one in error.problems)
+        except InvalidFile as error:
+            reading.findings.extend(
+                replace(one, line=one.line + reading.offset if one.line else 0) for one in error.problems
             )
             continue
         cookie = root.find("more-cookie") is not None
@@ -126,7 +126,7 @@ def read_semp(data: bytes, name: str) -> Listings:
         notes=(*found.notes, *reading.findings.notes),
     )
     if reading.findings.problems and listings.is_empty and not is_reply:
-        raise ListingError(reading.findings.problems)
+        raise unread(reading.findings.problems)
     return listings
 
 
@@ -137,7 +137,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
     """
     starts = [match.start() for match in _PAGE.finditer(data)]
     if len(starts) > MOST_PAGES:
-        raise ListingError([problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
+        raise unread([error_at(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}")])
     before = data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip() if starts else b""
     if not starts or b"<!DOCTYPE" in before.upper():
         yield data  # any text: one document, and the parser reports the fault

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from qsctl.declared.problems import error_at
 from qsctl.profiles.listings.discards import BY_KEY, QUEUE
 from qsctl.profiles.listings.labels import read_count
 from qsctl.profiles.listings.model import (
@@ -26,7 +27,7 @@ from qsctl.profiles.listings.model import (
     Listings,
     SlowSubscriber,
 )
-from qsctl.profiles.listings.problems import ListingError, problem
+from qsctl.profiles.listings.problems import unread
 
 _DOCUMENT: Final = re.compile(r"(?:^|(?<=[}\]]))[ \t]*(?=[{\[])", re.MULTILINE)
 """Pattern of the beginning of a document: at a line's start, or after the one before it."""
@@ -87,7 +88,7 @@ def read_semp_v2(data: bytes, name: str) -> Listings:
         name: what problems call the file.
 
     Raises:
-        ListingError: it is cut or no JSON, a reply is a refusal, or nothing of it can be listed.
+        InvalidFile: it is cut or no JSON, a reply is a refusal, or nothing of it can be listed.
     """
     reading = MonitoringReplies(name)
     for document, line in _documents(data, reading):
@@ -125,13 +126,8 @@ class MonitoringReplies:
             if error:
                 words = error.get("description", "") if isinstance(error, dict) else ""
                 found = str(words or error)[:200]
-                raise ListingError(
-                    [
-                        problem(
-                            self.name, line, "the broker refused the request", found=found, allowed="a reply with data"
-                        )
-                    ]
-                )
+                refused, allowed = "the broker refused the request", "a reply with data"
+                raise unread([error_at(self.name, line, refused, found=found, allowed=allowed)])
             paging = meta.get("paging")
             self._is_cut = isinstance(paging, dict) and bool(paging.get("nextPageUri"))
             objects = document.get("data")
@@ -147,7 +143,7 @@ class MonitoringReplies:
         """Return what was found, with notes of what was passed over.
 
         Raises:
-            ListingError: nothing was found.
+            InvalidFile: nothing was found.
         """
         notes = []
         if self._is_cut:
@@ -169,14 +165,9 @@ class MonitoringReplies:
             notes=tuple(notes),
         )
         if found.is_empty and self._others:
-            raise ListingError(
-                [
-                    problem(
-                        self.name, 0, "there is no listing in it", found=f"{self._others} objects of another kind",
-                        allowed="clients, their connections, queues or topic endpoints of SEMP v2 monitoring",
-                    )
-                ]
-            )  # fmt: skip
+            others = f"{self._others} objects of another kind"
+            allowed = "clients, their connections, queues or topic endpoints of SEMP v2 monitoring"
+            raise unread([error_at(self.name, 0, "there is no listing in it", found=others, allowed=allowed)])
         return found
 
     def _object(self, each: Mapping[str, Any]) -> None:
@@ -302,6 +293,9 @@ def _text(each: Mapping[str, Any], attribute: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_REPLY: Final = "a reply of SEMP v2"
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -310,14 +304,14 @@ def _documents(data: bytes, reading: MonitoringReplies) -> Iterator[tuple[object
     """Yield each JSON document of a file with its line; text between them is counted.
 
     Raises:
-        ListingError: it is not UTF-8, or a document cannot be read.
+        InvalidFile: it is not UTF-8, or a document cannot be read.
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{data[error.start]:02x}"
-        raise ListingError([problem(reading.name, line, "this is not UTF-8", found=found, allowed="UTF-8")]) from None
+        raise unread([error_at(reading.name, line, "this is not UTF-8", found=found, allowed="UTF-8")]) from None
     decoder = json.JSONDecoder()
     at, line = 0, 1
     while (start := _DOCUMENT.search(text, at)) is not None:
@@ -327,12 +321,11 @@ def _documents(data: bytes, reading: MonitoringReplies) -> Iterator[tuple[object
         try:
             document, end = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            raise ListingError(
-                [problem(reading.name, error.lineno, f"this is not JSON: {error.msg}", allowed="a reply of SEMP v2")]
-            ) from None
+            words = f"this is not JSON: {error.msg}"
+            raise unread([error_at(reading.name, error.lineno, words, allowed=_REPLY)]) from None
         except (ValueError, RecursionError):
             words = "a number is too long, or a value too deeply nested"
-            raise ListingError([problem(reading.name, line, words, allowed="a reply of SEMP v2")]) from None
+            raise unread([error_at(reading.name, line, words, allowed=_REPLY)]) from None
         yield document, line
         line += text.count("\n", at, end)
         at = end

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.sim.arrivals.draw import TRACE_ROW
 from qsctl.sim.kernel.records import SIZE_MASK

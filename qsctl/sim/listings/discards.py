@@ -67,7 +67,7 @@ def explain_run(folder: Path) -> list[Explained]:
     Raises:
         NotFound: it is not a run folder.
         Damaged: a file of it is missing or was changed.
-        ConfigError: its scenario cannot be read again.
+        InvalidFile: its scenario cannot be read again.
         Refused: the run is of an integration engine, whose queues discard nothing.
     """
     run = open_run(folder)

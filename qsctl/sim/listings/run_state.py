@@ -105,7 +105,7 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
         NotFound: it is not a run folder, or has no such replication.
         Damaged: a file of it is missing or was changed.
         Refused: the run is of shared reader queues or of an integration engine, which have no egress queues.
-        ConfigError: its scenario cannot be read again, as when a trace file went away.
+        InvalidFile: its scenario cannot be read again, as when a trace file went away.
     """
     run = open_run(folder)
     if what := _WITHOUT_EGRESS_QUEUES.get(run.info.model):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
 from qsctl.sim.scenario.forms.elements import QUEUE, queue_name

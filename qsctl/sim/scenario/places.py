@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from qsctl.config.problems import Problem, Severity, file_of, line_of, path_of, shown
+from qsctl.declared.problems import Problem, Severity, file_of, line_of, path_of, shown
 
 if TYPE_CHECKING:
     from lxml import etree

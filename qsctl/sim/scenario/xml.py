@@ -21,8 +21,8 @@ from lxml import etree
 
 from qsctl.config.files.document import Document, DocumentLimits, parse_document, read_file, text_of
 from qsctl.config.files.variables import substitute
-from qsctl.config.problems import ConfigError, Problem, Severity, shown
 from qsctl.core.settings import ServiceSettings
+from qsctl.declared.problems import InvalidFile, Problem, error_at
 from qsctl.errors import UNREADABLE, NotFound
 from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.shipped import shipped
@@ -55,7 +55,7 @@ def read_scenario(
         environment: environment variables; None: those of this process.
 
     Raises:
-        ConfigError: with every problem: file, line, element path, value found, values allowed.
+        InvalidFile: with every problem: file, line, element path, value found, values allowed.
     """
     return _read(path, dict(variables or {}), dict(os.environ) if environment is None else dict(environment))
 
@@ -99,7 +99,7 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
     root = document.root
     if root.tag != SCENARIO.element:
         reading.add(root, f"the file starts with <{root.tag}>", str(root.tag), "<scenario>")
-        raise ConfigError(reading.problems)
+        raise InvalidFile(reading.problems, "the scenario")
     with contextlib.suppress(ValueError):  # a model that there is not is a problem of its attribute
         reading.model = Model((root.get("model") or Model.SOLACE).strip())
     description = root.find("description")
@@ -120,7 +120,8 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
     if not reading.problems:
         reading.problems += schema_problems(root, str(path))
     if reading.problems:
-        raise ConfigError(sorted(reading.problems, key=lambda problem: (problem.file != str(path), problem.line)))
+        problems = sorted(reading.problems, key=lambda problem: (problem.file != str(path), problem.line))
+        raise InvalidFile(problems, "the scenario")
     assert isinstance(scenario, Scenario)
     return dataclasses.replace(scenario, places=places_of(scenario, reading.place_of))
 
@@ -136,7 +137,7 @@ def schema_problems(root: etree._Element, name: str) -> list[Problem]:
     if schema.validate(root):
         return []
     entries = cast("Iterable[Any]", schema.error_log)
-    return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in entries]
+    return [error_at(name, entry.line, entry.message) for entry in entries]
 
 
 def _with_absolute_paths(scenario: Scenario, folder: Path, reading: ScenarioReading) -> Scenario:
@@ -258,7 +259,7 @@ class _FileReading(ScenarioReading):
         if path not in self._documents:
             try:
                 self._documents[path] = self.open(path, str(path))
-            except ConfigError as error:
+            except InvalidFile as error:
                 self.problems += error.problems
                 self._documents[path] = None
         document = self._documents[path]
@@ -298,7 +299,7 @@ class _FileReading(ScenarioReading):
                 working_directory=self._folder,
                 default_files=False,
             )
-        except ConfigError as error:
+        except InvalidFile as error:
             self.problems += error.problems
             return None
         return loaded.configuration.service

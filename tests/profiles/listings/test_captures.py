@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.listings.model import EndpointUsage, Listings, SpoolUsage
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
 from qsctl.profiles.listings.terminal import shown_lines
 
@@ -92,7 +92,7 @@ def test_a_reply_that_refuses_costs_that_reply() -> None:
     found = read(CLIENTS + refused)
     assert found.clients == read(CLIENTS).clients
     assert any("the broker answers with a failure" in note and "no such client" in note for note in found.notes)
-    with pytest.raises(ListingError, match="answers with a failure"):
+    with pytest.raises(InvalidFile, match="answers with a failure"):
         read("$ curl\n" + refused)
 
 
@@ -105,7 +105,7 @@ def test_a_byte_of_another_encoding_costs_its_value() -> None:
     found = read(CLIENTS.replace("desk-1", "d\u00e9sk").encode("latin-1"))
     assert [client.name for client in found.clients] == ["d\ufffdsk", "desk-2"]
     assert found.notes[-1] == "f:3: this is not UTF-8 (found byte 0xe9)"
-    with pytest.raises(ListingError, match="this is not UTF-8"):
+    with pytest.raises(InvalidFile, match="this is not UTF-8"):
         read(b"\xff\xfa\x00nothing")
 
 

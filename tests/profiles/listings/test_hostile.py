@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qsctl.profiles.listings import problems, read, semp, wildcard
+from qsctl.declared.problems import SHOWN_MAX, InvalidFile
+from qsctl.profiles.listings import read, semp, wildcard
 from qsctl.profiles.listings.model import Listings
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
 from tests.example_counts import examples
 
@@ -24,11 +24,11 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-def outcome(data: bytes) -> Listings | ListingError:
+def outcome(data: bytes) -> Listings | InvalidFile:
     try:
         return read_listings(data, "f")
-    except ListingError as error:
-        assert 0 < len(error.problems) <= problems.MOST_PROBLEMS
+    except InvalidFile as error:
+        assert 0 < len(error.problems) <= SHOWN_MAX
         assert all(each.file == "f" and each.message for each in error.problems)
         return error
 
@@ -65,9 +65,9 @@ def test_a_changed_listing_is_a_listing_or_a_listing_error(path: Path, data: st.
     outcome(bytes(text))
 
 
-def error_of(text: str) -> ListingError:
+def error_of(text: str) -> InvalidFile:
     found = outcome(text.encode())
-    assert isinstance(found, ListingError), found
+    assert isinstance(found, InvalidFile), found
     return found
 
 
@@ -98,7 +98,7 @@ def test_a_cell_that_cannot_be_read_costs_that_cell_and_is_named_with_its_line()
 
 def test_what_cannot_be_read_is_counted_where_there_is_much_of_it() -> None:
     found = read_of("\n\n".join(clients().replace(" 0 |", " x |") for _ in range(20)))
-    assert len(found.notes) == problems.MOST_PROBLEMS + 1
+    assert len(found.notes) == SHOWN_MAX + 1
     assert "more that could not be read" in found.notes[-1]
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.listings.model import (
     ClientStatistics,
     Discards,
@@ -19,7 +20,6 @@ from qsctl.profiles.listings.model import (
     SlowSubscriber,
     SpoolUsage,
 )
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.prometheus import prometheus_text
 from qsctl.profiles.listings.read import read_listings
 from tests.example_counts import examples
@@ -142,7 +142,7 @@ def test_any_cells_are_listings_or_a_listing_error(rows: list[list[str]]) -> Non
     csv.writer(stream).writerows([["Queue Name", "Messages Spooled"], *rows])
     try:
         read(stream.getvalue())
-    except ListingError as error:
+    except InvalidFile as error:
         assert error.problems
 
 
@@ -154,5 +154,5 @@ def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
     for begin in ('solace_queue_binds{queue_name="q"} 4\n', "Queue Name,Messages Spooled\n"):
         try:
             read(begin + piece * (200_000 // len(piece)))
-        except ListingError as error:
+        except InvalidFile as error:
             assert error.problems

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.listings.discards import BY_KEY
 from qsctl.profiles.listings.model import ClientConnection, Discards, EgressFlow, Listings, SlowSubscriber
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
 from tests.example_counts import examples
 
@@ -91,7 +91,7 @@ def test_objects_of_another_kind_are_counted() -> None:
         {"data": [{"clientName": "a", "subscriptionTopic": "x"}, {"clientName": "b", "slowSubscriber": False}]}
     )
     assert found.notes == ("f: 1 object of another kind passed over",)
-    with pytest.raises(ListingError, match="there is no listing in it"):
+    with pytest.raises(InvalidFile, match="there is no listing in it"):
         read({"data": [{"clientName": "a", "subscriptionTopic": "x"}]})
 
 
@@ -106,7 +106,7 @@ def test_objects_of_another_kind_are_counted() -> None:
     ],
 )
 def test_what_is_no_reply_is_one_error_with_its_line(text: str, words: str, line: int) -> None:
-    with pytest.raises(ListingError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read(text)
     assert words in caught.value.message
     assert caught.value.problems[0].line == line
@@ -126,7 +126,7 @@ JSON = st.recursive(
 def test_any_json_is_listings_or_a_listing_error(document: Any) -> None:
     try:
         read(json.dumps({"clientName": "a", "data": document}))
-    except ListingError as error:
+    except InvalidFile as error:
         assert error.problems
 
 
@@ -135,7 +135,7 @@ def test_any_json_is_listings_or_a_listing_error(document: Any) -> None:
 def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
     try:
         read(piece * (300_000 // len(piece)) + '{"clientName":"a","slowSubscriber":true}')
-    except ListingError as error:
+    except InvalidFile as error:
         assert error.problems
 
 

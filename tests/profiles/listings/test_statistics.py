@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.declared.problems import InvalidFile
 from qsctl.profiles.listings.discards import BY_KEY, CAUSES, SPOOL, SPOOL_FIGURES, TOTALS, cause_named, of_message_vpn
 from qsctl.profiles.listings.model import Discards, Listings
-from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "listings"
@@ -103,7 +103,7 @@ def test_a_table_of_something_else_is_passed_over() -> None:
     found = read("Service  TP   Port\n-------- ---- -----\nSMF      TCP  55555\nSMF      TCP  55443\n\n" + TOTAL)
     assert len(found.discards) == 1
     assert "f:1: 1 line belongs" in found.notes[0]
-    with pytest.raises(ListingError, match="the columns of this table are not known"):
+    with pytest.raises(InvalidFile, match="the columns of this table are not known"):
         read("Service  TP   Port\n-------- ---- -----\nSMF      TCP  55555\n")
 
 
@@ -114,7 +114,7 @@ def test_a_figure_that_cannot_be_read_costs_that_figure() -> None:
 
 
 def test_a_total_without_a_figure_is_an_error_with_its_line_where_there_is_nothing_else() -> None:
-    with pytest.raises(ListingError) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read("r> show stats client\nTotal Egress Discards: many\n")
     assert (caught.value.problems[0].line, caught.value.problems[0].found) == (2, "many")
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from qsctl.profiles.listings.problems import ListingError
+from qsctl.declared.problems import InvalidFile
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed import read
 from qsctl.sim.brokers.listed._rabbitmq_policies import read_pattern
@@ -168,14 +168,14 @@ def test_two_descriptions_of_a_kafka_group_have_the_rate_between_them() -> None:
     ],
 )
 def test_a_file_without_a_queue_is_one_error_that_lists_the_known_forms(text: str, message: str) -> None:
-    with pytest.raises(ListingError) as error:
+    with pytest.raises(InvalidFile) as error:
         read_queues(text.encode(), "f")
     assert message in error.value.message
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "LIMIT_BYTES", 10)
-    with pytest.raises(ListingError, match="too large"):
+    with pytest.raises(InvalidFile, match="too large"):
         read_queues(files.SQS.encode(), "f")
 
 

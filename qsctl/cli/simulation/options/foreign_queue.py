@@ -144,7 +144,7 @@ class ForeignQueueOptions(OptionGroup):
 
         Raises:
             NotFound: a file does not exist.
-            ListingError: a file is not a known listing.
+            InvalidFile: a file is not a known listing.
         """
         from qsctl.sim.brokers.listed.model import joined
 
@@ -217,7 +217,7 @@ def read_in(text: str, folder: Path) -> Scenario:
     """Return the scenario of a text, read by way of a temporary file in the folder, whose files it may name.
 
     Raises:
-        ConfigError: the scenario is not valid.
+        InvalidFile: the scenario is not valid.
         UsageError: the folder does not exist or is not writable.
     """
     from qsctl.sim.scenario.xml import read_scenario

@@ -33,7 +33,7 @@ def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> t
     The replacements are noted on standard error.
 
     Raises:
-        ProfileError: a file is not valid.
+        InvalidFile: a file is not valid.
         UsageError: it is ambiguous which profile of the scenario is replaced.
     """
     overrides: dict[str, str] = {}

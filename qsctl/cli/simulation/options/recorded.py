@@ -74,7 +74,7 @@ class RecordedOptions(OptionGroup):
         """Return the configuration of `--config`; None for the recorded one.
 
         Raises:
-            ConfigError: a file is not valid.
+            InvalidFile: a file is not valid.
             UsageError: the load is that of a broker's clients.
         """
         if not self.config:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from qsctl.declared.problems import ProblemList
 from qsctl.instant import INFINITE_NS, format_duration
-from qsctl.profiles.listings.problems import Findings, problem
 
 COUNT_MAX: Final = 2**63 - 1
 _SHOWN: Final = 80
@@ -18,10 +18,9 @@ _SHOWN: Final = 80
 class ListedObject:
     """An object of JSON, the line of the file that it begins in, and where what is wrong with it is collected."""
 
-    file: str
     line: int
     values: Mapping[str, Any]
-    findings: Findings
+    findings: ProblemList
     path: str = ""
 
     def inner(self, key: str) -> ListedObject:
@@ -30,7 +29,7 @@ class ListedObject:
         if found is not None and not isinstance(found, dict):
             self._wrong(key, found, "an object")
         path = f"{self.path}/{key}" if self.path else key
-        return ListedObject(self.file, self.line, found if isinstance(found, dict) else {}, self.findings, path)
+        return ListedObject(self.line, found if isinstance(found, dict) else {}, self.findings, path)
 
     def text(self, key: str) -> str | None:
         """Return a text that is not empty."""
@@ -88,16 +87,7 @@ class ListedObject:
 
     def _wrong(self, key: str, found: object, allowed: str) -> None:
         path = f"{self.path}/{key}" if self.path else key
-        self.findings.add(
-            problem(
-                self.file,
-                self.line,
-                "the value is passed over",
-                path=path,
-                found=repr(found)[:_SHOWN],
-                allowed=allowed,
-            )
-        )
+        self.findings.add(self.line, "the value is passed over", path=path, found=repr(found)[:_SHOWN], allowed=allowed)
 
 
 def duration_text(number: int, unit_ns: int, unlimited_at: int | None = None) -> str:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import ProblemList, shown
 from qsctl.profiles.listings.labels import read_count
-from qsctl.profiles.listings.problems import Findings, problem
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed.model import ForeignQueue
 
@@ -34,12 +33,11 @@ class _TopicLags:
     members: set[str] = field(default_factory=set)
 
 
-def read_table(lines: Sequence[tuple[int, str]], file: str, findings: Findings) -> Iterator[ForeignQueue]:
+def read_table(lines: Sequence[tuple[int, str]], findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield a queue for each group and topic of a description.
 
     Args:
         lines: with their numbers; the first one is a heading.
-        file: what findings call it.
         findings: where rows are added that cannot be read.
     """
     columns: Sequence[str] = ()
@@ -52,9 +50,11 @@ def read_table(lines: Sequence[tuple[int, str]], file: str, findings: Findings) 
         if not columns or len(cells) != len(columns):
             if cells and not line.startswith(("Consumer group", "Warning", "Note")):
                 findings.add(
-                    problem(file, number, "the row has another number of columns than the heading",
-                            found=f"{len(cells)} columns", allowed=shown(f"{len(columns)}: {' '.join(columns)[:80]}"))
-                )  # fmt: skip
+                    number,
+                    "the row has another number of columns than the heading",
+                    found=f"{len(cells)} columns",
+                    allowed=shown(f"{len(columns)}: {' '.join(columns)[:80]}"),
+                )
             continue
         row = dict(zip(columns, cells, strict=True))
         try:
@@ -65,15 +65,15 @@ def read_table(lines: Sequence[tuple[int, str]], file: str, findings: Findings) 
         except ValueError:
             if row["PARTITION"] != "-":
                 findings.add(
-                    problem(file, number, "the row is passed over", found=line.strip()[:80],
-                            allowed="whole numbers in PARTITION, LOG-END-OFFSET and LAG")
-                )  # fmt: skip
+                    number,
+                    "the row is passed over",
+                    found=line.strip()[:80],
+                    allowed="whole numbers in PARTITION, LOG-END-OFFSET and LAG",
+                )
             continue
         group = groups.setdefault((row.get("GROUP", ""), row["TOPIC"]), _TopicLags())
         if len(group.lags) >= PARTITIONS_MAX:
-            findings.add(
-                problem(file, number, "the partition is passed over", allowed=f"at most {PARTITIONS_MAX} of a topic")
-            )
+            findings.add(number, "the partition is passed over", allowed=f"at most {PARTITIONS_MAX} of a topic")
             continue
         group.lags[partition] = (ends_at or 0) if lag is None else lag  # nothing was committed: all of it waits
         if ends_at is not None:

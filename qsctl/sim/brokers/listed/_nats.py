@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from qsctl.instant import format_duration
-from qsctl.profiles.listings.problems import problem
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed._documents import COUNT_MAX, ListedObject, whole
 from qsctl.sim.brokers.listed.model import ForeignQueue
@@ -107,9 +106,12 @@ def _backoff(config: ListedObject) -> str | None:
     delays = [whole(each) for each in found[:BACKOFF_MAX]]
     if any(each is None or not 0 < each <= COUNT_MAX for each in delays):
         config.findings.add(
-            problem(config.file, config.line, "the value is passed over", path=f"{config.path}/backoff",
-                    found=repr(found)[:80], allowed="a list of nanoseconds")
-        )  # fmt: skip
+            config.line,
+            "the value is passed over",
+            path=f"{config.path}/backoff",
+            found=repr(found)[:80],
+            allowed="a list of nanoseconds",
+        )
         return None
     return ", ".join(format_duration(each) for each in delays if each is not None)
 
@@ -126,6 +128,4 @@ def _rate(state: ListedObject) -> float | None:
 
 
 def _note_unnamed(document: ListedObject) -> None:
-    document.findings.add(
-        problem(document.file, document.line, "the object is passed over", allowed="a consumer or stream with a name")
-    )
+    document.findings.add(document.line, "the object is passed over", allowed="a consumer or stream with a name")

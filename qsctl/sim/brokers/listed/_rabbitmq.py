@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import ProblemList, shown
 from qsctl.instant import MILLISECOND_NS
-from qsctl.profiles.listings.problems import Findings, problem
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed._documents import COUNT_MAX, ListedObject, duration_text, whole
 from qsctl.sim.brokers.listed._rabbitmq_policies import NamePattern, read_pattern
@@ -61,12 +60,11 @@ def is_row(line: str) -> bool:
     return _ROW.fullmatch(line) is not None
 
 
-def read_table(lines: Sequence[tuple[int, str]], file: str, findings: Findings) -> Iterator[ForeignQueue]:
+def read_table(lines: Sequence[tuple[int, str]], findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield the queues of a listing's text.
 
     Args:
         lines: of the listing, with their numbers; a heading first, where there is one.
-        file: what findings call it.
         findings: where rows are added that cannot be read.
     """
     columns: Sequence[str] = ("name", "messages")
@@ -80,26 +78,28 @@ def read_table(lines: Sequence[tuple[int, str]], file: str, findings: Findings) 
         cells = line.split("\t")
         if len(cells) != len(columns):
             findings.add(
-                problem(file, number, "the row has another number of columns than the heading",
-                        found=f"{len(cells)} columns", allowed=shown(f"{len(columns)}: {' '.join(columns)[:80]}"))
-            )  # fmt: skip
+                number,
+                "the row has another number of columns than the heading",
+                found=f"{len(cells)} columns",
+                allowed=shown(f"{len(columns)}: {' '.join(columns)[:80]}"),
+            )
             continue
         row: dict[str, Any] = dict(zip(columns, cells, strict=True))
         row["arguments"] = dict(_ARGUMENT.findall(row.get("arguments", "")))
-        found = queue_of(ListedObject(file, number, row, findings, row["name"][:80]))
+        found = queue_of(ListedObject(number, row, findings, row["name"][:80]))
         if found is not None:
             yield found
 
 
-def read_queues(rows: Sequence[object], file: str, line: int, findings: Findings) -> Iterator[ForeignQueue]:
+def read_queues(rows: Sequence[object], line: int, findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield the queues of a listing in JSON."""
     for row in rows:
         if not isinstance(row, dict):
-            findings.add(problem(file, line, "the entry is passed over", found=repr(row)[:80], allowed="a queue"))
+            findings.add(line, "the entry is passed over", found=repr(row)[:80], allowed="a queue")
             continue
         made = {**row, "arguments": _arguments(row.get("arguments"))}
         name = row.get("name")
-        found = queue_of(ListedObject(file, line, made, findings, name[:80] if isinstance(name, str) else ""))
+        found = queue_of(ListedObject(line, made, findings, name[:80] if isinstance(name, str) else ""))
         if found is not None:
             yield found
 
@@ -111,15 +111,14 @@ def read_definitions(document: ListedObject) -> Iterator[ForeignQueue]:
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, dict) or not isinstance(row.get("name"), str):
             document.findings.add(
-                problem(document.file, document.line, "the queue is passed over", found=repr(row)[:80],
-                        allowed="an object with a name")
-            )  # fmt: skip
+                document.line, "the queue is passed over", found=repr(row)[:80], allowed="an object with a name"
+            )
             continue
         arguments = _arguments(row.get("arguments"))
         kind = _kind(arguments, row)
         definition = {} if kind is None else policies.of(row["name"], row.get("vhost"), kind)
         made = {**row, "arguments": arguments, "effective_policy_definition": definition}
-        found = queue_of(ListedObject(document.file, document.line, made, document.findings, row["name"][:80]))
+        found = queue_of(ListedObject(document.line, made, document.findings, row["name"][:80]))
         if found is not None:
             yield found
 
@@ -128,14 +127,12 @@ def queue_of(row: ListedObject) -> ForeignQueue | None:
     """Return a queue of a row of a listing; None where it has no name, or is of a type without a preset."""
     name = row.text("name")
     if name is None:
-        row.findings.add(problem(row.file, row.line, "the row is passed over", allowed="a queue with a name"))
+        row.findings.add(row.line, "the row is passed over", allowed="a queue with a name")
         return None
     arguments = row.inner("arguments")
     kind = _kind(arguments.values, row.values)
     if kind is None:
-        row.findings.add(
-            problem(row.file, row.line, "a stream is not a queue: the row is passed over", path=name[:80])
-        )  # fmt: skip
+        row.findings.add(row.line, "a stream is not a queue: the row is passed over", path=name[:80])
         return None
     policy = row.inner("effective_policy_definition")
     settings = dict(_settings(arguments, policy))
@@ -213,9 +210,11 @@ class _Policies:
         rows = rows if isinstance(rows, list) else []
         if len(rows) > POLICIES_MAX:
             document.findings.add(
-                problem(document.file, document.line, "further policies are passed over", found=str(len(rows)),
-                        allowed=f"at most {POLICIES_MAX}")
-            )  # fmt: skip
+                document.line,
+                "further policies are passed over",
+                found=str(len(rows)),
+                allowed=f"at most {POLICIES_MAX}",
+            )
         self._policies: list[tuple[int, object, str, NamePattern, Mapping[str, Any]]] = []
         for row in rows[:POLICIES_MAX]:
             if not isinstance(row, dict) or not isinstance(row.get("definition"), dict):
@@ -224,10 +223,12 @@ class _Policies:
             read = read_pattern(pattern) if isinstance(pattern, str) else None
             if read is None:
                 document.findings.add(
-                    problem(document.file, document.line, "the policy is not applied: its pattern is not understood",
-                            path=str(row.get("name"))[:80], found=repr(pattern)[:80],
-                            allowed="characters, ., .*, .+, | and a group around all")
-                )  # fmt: skip
+                    document.line,
+                    "the policy is not applied: its pattern is not understood",
+                    path=str(row.get("name"))[:80],
+                    found=repr(pattern)[:80],
+                    allowed="characters, ., .*, .+, | and a group around all",
+                )
                 continue
             priority = whole(row.get("priority")) or 0
             applies = row.get("apply-to")

@@ -10,7 +10,6 @@ import json
 from typing import Any, Final
 
 from qsctl.instant import SECOND_NS
-from qsctl.profiles.listings.problems import problem
 from qsctl.sim.brokers.kinds import BrokerKind
 from qsctl.sim.brokers.listed._documents import ListedObject
 from qsctl.sim.brokers.listed.model import ForeignQueue
@@ -56,10 +55,9 @@ def _max_receives(attributes: ListedObject) -> str | None:
         found = None
     if not isinstance(found, dict):
         attributes.findings.add(
-            problem(attributes.file, attributes.line, "the redrive policy is passed over", found=text[:80],
-                    allowed="an object of JSON in a text")
-        )  # fmt: skip
+            attributes.line, "the redrive policy is passed over", found=text[:80], allowed="an object of JSON in a text"
+        )
         return None
-    policy = ListedObject(attributes.file, attributes.line, found, attributes.findings, "RedrivePolicy")
+    policy = ListedObject(attributes.line, found, attributes.findings, "RedrivePolicy")
     count = policy.count("maxReceiveCount", low=1)
     return None if count is None else str(count)

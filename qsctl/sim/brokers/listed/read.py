@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from qsctl.declared.problems import ProblemList, error_at
 from qsctl.profiles.listings.captures import decoded
-from qsctl.profiles.listings.problems import Findings, ListingError, problem
+from qsctl.profiles.listings.problems import unread
 from qsctl.profiles.listings.terminal import shown_lines
 from qsctl.sim.brokers.listed import _kafka as kafka
 from qsctl.sim.brokers.listed import _nats as nats
@@ -45,38 +46,38 @@ def read_queues(data: bytes, file: str) -> ForeignQueues:
         file: what problems call it.
 
     Raises:
-        ListingError: it is none of what is known, or has no queue: why, with line, found and allowed.
+        InvalidFile: it is none of what is known, or has no queue: why, with line, found and allowed.
     """
     if len(data) > LIMIT_BYTES:
-        raise ListingError(
-            [problem(file, 0, "the file is too large", found=f"{len(data)} bytes", allowed=f"{LIMIT_BYTES} bytes")]
+        raise unread(
+            [error_at(file, 0, "the file is too large", found=f"{len(data)} bytes", allowed=f"{LIMIT_BYTES} bytes")]
         )
     text, bad_line, bad_byte = decoded(data)
     if not text.strip():
-        raise ListingError([problem(file, 0, "the file is empty", allowed=KNOWN)])
-    findings = Findings()
+        raise unread([error_at(file, 0, "the file is empty", allowed=KNOWN)])
+    findings = ProblemList(file)
     if bad_line:
-        findings.add(problem(file, bad_line, "this is not UTF-8", found=bad_byte, allowed="UTF-8"))
+        findings.add(bad_line, "this is not UTF-8", bad_byte, "UTF-8")
     begins = _BEGINS.search(text)
-    lines = _table_lines(text, file, findings)
-    found = list(islice(_tables(lines, file, findings), QUEUES_MAX + 1) if lines else ())
+    lines = _table_lines(text, findings)
+    found = list(islice(_tables(lines, findings), QUEUES_MAX + 1) if lines else ())
     if begins is not None and not found:
-        found = list(islice(_documents(text, begins.end(), file, findings), QUEUES_MAX + 1))
+        found = list(islice(_documents(text, begins.end(), findings), QUEUES_MAX + 1))
     if not found:
-        raise ListingError(
-            findings.problems or [problem(file, 1, "no queue is listed in it", found=text.strip()[:80], allowed=KNOWN)]
+        raise unread(
+            findings.problems or [error_at(file, 1, "no queue is listed in it", found=text.strip()[:80], allowed=KNOWN)]
         )
     if len(found) > QUEUES_MAX:
-        findings.add(problem(file, 0, "further queues are passed over", allowed=f"at most {QUEUES_MAX}"))
+        findings.add(0, "further queues are passed over", allowed=f"at most {QUEUES_MAX}")
     return ForeignQueues(tuple(found[:QUEUES_MAX]), findings.notes)
 
 
-def _table_lines(text: str, file: str, findings: Findings) -> list[tuple[int, str]]:
+def _table_lines(text: str, findings: ProblemList) -> list[tuple[int, str]]:
     """Return the lines from the first heading on, with their numbers; none where there is no table."""
     shown, numbers = shown_lines(text)
     lines = shown.split("\n", ROWS_MAX)
     if len(lines) > ROWS_MAX:
-        findings.add(problem(file, ROWS_MAX + 1, "further lines are passed over", allowed=f"at most {ROWS_MAX}"))
+        findings.add(ROWS_MAX + 1, "further lines are passed over", allowed=f"at most {ROWS_MAX}")
         lines.pop()
     first = next((at for at, line in enumerate(lines) if _tool(line) is not None), None)
     rows = [
@@ -87,14 +88,14 @@ def _table_lines(text: str, file: str, findings: Findings) -> list[tuple[int, st
     return rows if first is not None or all(rabbitmq.is_row(line) for _, line in rows) else []
 
 
-def _tables(lines: list[tuple[int, str]], file: str, findings: Findings) -> Iterator[ForeignQueue]:
+def _tables(lines: list[tuple[int, str]], findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield the queues of the tables, each up to the heading of another tool's."""
     starts = [at for at, (_, line) in enumerate(lines) if _tool(line) is not None]
     begins = 0
     for at in [*starts[1:], len(lines)]:
         if at < len(lines) and _tool(lines[at][1]) is _tool(lines[begins][1]):
             continue
-        yield from (_tool(lines[begins][1]) or rabbitmq).read_table(lines[begins:at], file, findings)
+        yield from (_tool(lines[begins][1]) or rabbitmq).read_table(lines[begins:at], findings)
         begins = at
 
 
@@ -104,7 +105,7 @@ def _tool(line: str) -> Any:
     return rabbitmq if rabbitmq.is_heading(line) or rabbitmq.is_announced(line) else None
 
 
-def _documents(text: str, start: int, file: str, findings: Findings) -> Iterator[ForeignQueue]:
+def _documents(text: str, start: int, findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield the queues of the documents of JSON in a text."""
     decoder = json.JSONDecoder()
     at, counted, line = start, 0, 1
@@ -115,30 +116,28 @@ def _documents(text: str, start: int, file: str, findings: Findings) -> Iterator
             document, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else "it is cut, or no JSON"
-            findings.add(
-                problem(file, line, f"the document cannot be read: {reason}", found=text[at : at + 80].strip())
-            )
+            findings.add(line, f"the document cannot be read: {reason}", text[at : at + 80].strip())
             return
-        yield from _of_document(document, file, line, findings)
+        yield from _of_document(document, line, findings)
         begins = _NEXT.match(text, at) or _BEGINS.search(text, at)
         if begins is None:
             return
         at = begins.end()
 
 
-def _of_document(document: object, file: str, line: int, findings: Findings) -> Iterator[ForeignQueue]:
+def _of_document(document: object, line: int, findings: ProblemList) -> Iterator[ForeignQueue]:
     """Yield the queues of a document: of one object, or of a list of them."""
     if isinstance(document, list):
         others = [each for each in document if not isinstance(each, dict) or not _is_rabbitmq(each)]
         if document and not others:
-            yield from rabbitmq.read_queues(document, file, line, findings)
+            yield from rabbitmq.read_queues(document, line, findings)
             return
         for each in document:
             if isinstance(each, dict):
-                yield from _of_object(ListedObject(file, line, each, findings))
+                yield from _of_object(ListedObject(line, each, findings))
         return
     if isinstance(document, dict):
-        yield from _of_object(ListedObject(file, line, document, findings))
+        yield from _of_object(ListedObject(line, document, findings))
 
 
 def _is_rabbitmq(row: dict[str, Any]) -> bool:
@@ -161,11 +160,13 @@ def _of_object(document: ListedObject) -> Iterator[ForeignQueue]:
         for key in ("consumers", "streams", "items", "queues"):
             inner = values.get(key)
             if isinstance(inner, list):
-                yield from _of_document(inner, document.file, document.line, document.findings)
+                yield from _of_document(inner, document.line, document.findings)
                 return
         document.findings.add(
-            problem(document.file, document.line, "the object is of another kind",
-                    found=", ".join(sorted(map(str, values))[:8])[:80], allowed=KNOWN)
-        )  # fmt: skip
+            document.line,
+            "the object is of another kind",
+            found=", ".join(sorted(map(str, values))[:8])[:80],
+            allowed=KNOWN,
+        )
     if found is not None:
         yield found

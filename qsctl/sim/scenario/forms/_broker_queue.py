@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.config.values import DURATION
+from qsctl.declared.values import DURATION
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.forms.form import MESSAGE_QUEUE, Attribute, Child, Form
 from qsctl.sim.scenario.forms.values import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.config.values import DURATION
 from qsctl.core.integration.message import PRIORITY_MAX, PRIORITY_MIN
 from qsctl.core.integration.routes import DetailKind, ErrorControl, ErrorSeverity
+from qsctl.declared.values import DURATION
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.forms.form import INTEGRATION, Attribute, Child, Form
 from qsctl.sim.scenario.forms.values import (

@@ -12,8 +12,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from qsctl.config.problems import Problem, problem_at
 from qsctl.core.settings import ServiceSettings
+from qsctl.declared.problems import Problem, problem_at
 from qsctl.errors import InvalidInput
 from qsctl.profiles.names import WRONG_NAMES
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.config.values import DURATION, Value
+from qsctl.declared.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s

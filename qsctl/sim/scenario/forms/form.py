@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 from qsctl.sim.scenario import scenario as s
 
 SOLACE: Final = frozenset({s.Model.SOLACE})

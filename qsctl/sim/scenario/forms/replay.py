@@ -7,7 +7,7 @@ from typing import Final
 
 from qsctl.config.form import SettingPlace, settings_in
 from qsctl.config.tables.queue import QUEUE
-from qsctl.config.values import DURATION, Value
+from qsctl.declared.values import DURATION, Value
 from qsctl.sim.scenario.forms.form import REPLAY as REPLAYS
 from qsctl.sim.scenario.forms.form import Attribute, Child, Form
 from qsctl.sim.scenario.forms.values import CONSUMERS, NAME, REAL, TEXT, choice, integer

@@ -1,7 +1,7 @@
 """The texts of a scenario's single values: `250ms`, `1 Gbit/s`, `2000/s`, `256 KB`, `5%`.
 
-Each is a `Value`, as the settings of service files are (`config/values.py`); XML, overrides and the canonical text of a
-scenario use them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (a maximum window of 256 KB is
+Each is a `Value`, as the settings of service files are (`declared/values.py`); XML, overrides and the canonical text of
+a scenario use them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (a maximum window of 256 KB is
 262,144 bytes [SOL-QUEUES]).
 """
 
@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from qsctl.config.values import Value, boolean_text
+from qsctl.declared.values import Value, boolean_text
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.profiles.ranges import BY_FIELD
 

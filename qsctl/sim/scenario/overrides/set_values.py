@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario.forms.build import elsewhere_hint, semp_hint
 from qsctl.sim.scenario.forms.elements import QUEUE, SCENARIO, queue_name

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.parts.work_time import WORK_MAX_NS

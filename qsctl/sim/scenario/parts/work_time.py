@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from qsctl.config.values import Value
+from qsctl.declared.values import Value
 from qsctl.instant import HOUR_NS, Nanoseconds, format_duration, parse_duration
 
 Z_99: Final = 2.3263478740408408

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from qsctl.config.problems import shown
+from qsctl.declared.problems import shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
 from qsctl.sim.scenario.parts.broker_queue import (

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import ConfigError, shown
 from qsctl.core.settings import queues_of
+from qsctl.declared.problems import InvalidFile, shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
 from qsctl.sim.scenario.changes import read_changes, spans
@@ -67,7 +67,7 @@ def check_rules(scenario: Scenario) -> None:
     """Refuse a scenario that breaks a rule, with all breaches in one message.
 
     Raises:
-        InvalidInput: at least one rule does not hold; of a scenario that was read from a file a ConfigError, which
+        InvalidInput: at least one rule does not hold; of a scenario that was read from a file a InvalidFile, which
             names file, line and element, and what was set since.
     """
     breaches = list(breaches_of(scenario))
@@ -78,7 +78,7 @@ def check_rules(scenario: Scenario) -> None:
             place = place_of(scenario, each.owner, places)
             assert place is not None, "the scenario itself has one"
             problems.append(problem_in(place, places, each.message, each.found, each.allowed))
-        raise ConfigError(problems)
+        raise InvalidFile(problems, "the scenario")
     if breaches:
         lines = [each.message + (f" (allowed: {each.allowed})" if each.allowed else "") for each in breaches]
         raise InvalidInput(f"scenario {scenario.name!r}: " + "\n".join(lines))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import ConfigError, Problem, Severity, shown
+from qsctl.declared.problems import ProblemList
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration, parse_duration
 from qsctl.sim.world.faults.vocabulary import CONDITIONS, VERBS, Condition, Usage, Verb
@@ -79,7 +79,7 @@ def read_schedule(path: Path) -> Schedule:
 
     Raises:
         InvalidInput: the file cannot be read, or is not text.
-        ConfigError: lists every invalid line with the allowed words.
+        InvalidFile: lists every invalid line with the allowed words.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -93,12 +93,12 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
     """Parse the lines of a schedule; `name` identifies it in error messages.
 
     Raises:
-        ConfigError: lists every invalid line with the allowed words.
+        InvalidFile: lists every invalid line with the allowed words.
     """
     steps: list[Step] = []
     overrides: dict[str, str] = {}
     comments: list[str] = []
-    problems: list[Problem] = []
+    problems = ProblemList(name)
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words:
@@ -114,10 +114,8 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
             else:
                 steps.append(_step(words))
         except _Meaningless as error:
-            message = "this line of the schedule is not a fault"
-            problems.append(Problem(Severity.ERROR, name, number, "", message, shown(error.found), error.allowed))
-    if problems:
-        raise ConfigError(problems)
+            problems.add(number, "this line of the schedule is not a fault", error.found, error.allowed)
+    problems.check("the schedule")
     return Schedule(tuple(steps), overrides, tuple(comments))
 
 

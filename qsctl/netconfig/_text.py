@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.problems import Problem, Severity, shown
+from qsctl.declared.problems import Problem, Severity, error_at, shown
 from qsctl.dumps.lines import BYTE_ORDER_MARKS, check_encoding
 from qsctl.errors import InvalidInput, NotFound
 
@@ -24,17 +24,6 @@ MOST_PROBLEMS: Final = 50
 REPLACEMENT: Final = "\ufffd"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 """Characters that do not occur in names, and that XML does not allow."""
-
-
-class SiteFileError(InvalidInput):
-    """A site's file cannot be used; the error lists all its problems."""
-
-    def __init__(self, what: str, problems: list[Problem], remedy: str) -> None:
-        self.problems = tuple(problems)
-        errors = [each for each in problems if each.severity is Severity.ERROR]
-        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-        text = "\n".join(map(str, errors))
-        super().__init__(f"{what} has {count}\n{text}", remedy=remedy)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -86,9 +75,8 @@ def text_of(data: bytes, name: str, encoding: str | None = None) -> tuple[str, l
     if "\0" in text:
         at = text.index("\0")
         line = text.count("\n", 0, at) + 1
-        problems.append(
-            Problem(Severity.ERROR, name, line, "", "this is binary data", "character 0", "text; --encoding NAME")
-        )
+        allowed = "text; --encoding NAME"
+        problems.append(error_at(name, line, "this is binary data", found="character 0", allowed=allowed))
         text = text.replace("\0", " ")
     return _CONTROL.sub(REPLACEMENT, text), problems
 

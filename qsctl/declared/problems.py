@@ -1,4 +1,4 @@
-"""The problems of a configuration, each with its place, and the one error that carries them all.
+"""The problems of a file, each with its place, and the one error that carries them all.
 
 A problem names the file, the line, the element, the value found, the values allowed and, where one is known, the
 probable correction. Problems are collected through all steps and shown together.
@@ -58,20 +58,38 @@ class Problem:
             parts.append(f"  {self.suggestion}")
         return "\n".join(parts)
 
+    @property
+    def note(self) -> str:
+        """The problem as one line, for a note."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        parts = [each for each in (self.path, f"found {self.found}" if self.found else "") if each]
+        what = f" ({'; '.join(parts)})" if parts else ""
+        return f"{place}: {self.message}{what}"
+
 
 NO_FILE: Final = "there is no such file"
 """The message of a problem that is a file's absence."""
+SHOWN_MAX: Final = 50
+"""Number of problems of one input that are shown; a file of another kind would have one in every line."""
 
 
-class ConfigError(InvalidInput):
-    """A configuration that cannot be used; `problems` holds errors, warnings and notes, in the order of the files."""
+class InvalidFile(InvalidInput):
+    """A file, or several that are read as one, that cannot be used.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    Args:
+        problems: errors, warnings and notes, in the order of the files.
+        what: name of the input, as the message begins with it.
+        remedy: what to do next, where that is the same for each of them.
+    """
+
+    def __init__(self, problems: Sequence[Problem], what: str = "the file", remedy: str = "") -> None:
         self.problems = tuple(problems)
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         count = f"{len(errors)} errors" if len(errors) != 1 else "1 error"
-        text = "\n".join(str(problem) for problem in errors)
-        super().__init__(f"the configuration has {count}\n{text}")
+        lines = [f"{what} has {count}", *map(str, errors[:SHOWN_MAX])]
+        if len(errors) > SHOWN_MAX:
+            lines.append(f"… and {len(errors) - SHOWN_MAX} more")
+        super().__init__("\n".join(lines), remedy=remedy)
         self.exit_status = status_of(problems)
 
 
@@ -152,6 +170,76 @@ def line_of(element: _Element) -> int:
     """Return the line of the element's start tag; 0 where it has none."""
     line: object = element.sourceline
     return line if isinstance(line, int) else 0
+
+
+def error_at(
+    file: str, line: int, message: str, *, path: str = "", found: str = "", allowed: str = "", suggestion: str = ""
+) -> Problem:
+    """Return an error at a line of a file; 0: the whole file. `path` is the element, the row or the client."""
+    return Problem(Severity.ERROR, file, line, shown(path), shown(message), shown(found), allowed, suggestion)
+
+
+def refusal(
+    file: str, message: str, *, line: int = 0, found: str = "", allowed: str = "", suggestion: str = ""
+) -> InvalidFile:
+    """Return the error of a file of which nothing is read."""
+    return InvalidFile([error_at(file, line, message, found=found, allowed=allowed, suggestion=suggestion)])
+
+
+class ProblemList:
+    """The problems of one input so far: the first `most` of them; further ones are counted.
+
+    Args:
+        file: name of the file in problems; it is set anew where the next one of several is read.
+        most: number of problems that are kept.
+    """
+
+    def __init__(self, file: str, most: int = SHOWN_MAX) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.uncounted = 0
+        self._most = most
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether further ones are only counted: to read on would show no more."""
+        return len(self.problems) >= self._most
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Return those that make the input invalid."""
+        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
+
+    def add(
+        self, line: int, message: str, found: str = "", allowed: str = "", *, path: str = "", suggestion: str = ""
+    ) -> None:
+        """Add an error at a line of the file; 0: of the whole file."""
+        self.extend(
+            [error_at(self.file, line, message, path=path, found=found, allowed=allowed, suggestion=suggestion)]
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Each problem as one line, and the number of those that are only counted."""
+        more = (f"and {self.uncounted} more that could not be read",) if self.uncounted else ()
+        return (*(problem.note for problem in self.problems), *more)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add problems that were found elsewhere."""
+        for each in problems:
+            if self.is_full:
+                self.uncounted += 1
+            else:
+                self.problems.append(each)
+
+    def check(self, what: str, remedy: str = "") -> None:
+        """Raise the problems, if one is an error.
+
+        Raises:
+            InvalidFile: with all of them.
+        """
+        if self.errors:
+            raise InvalidFile(self.problems, what, remedy)
 
 
 def problem_at(
