@@ -4,8 +4,8 @@ In: a NetConfig (processes, threads, routes), statistics dumps, two listings of 
 Out: a `NetConfig` of plain dataclasses with the line of each part (`model.py`), findings about it (`lint.py`), and the
 known load of each thread (`load.py`).
 
-- `tcl.py`: Tcl lists in a text, with line numbers; `text.py`: the decoding of a file;
-- `read.py`, `_blocks.py`, `_problems.py`: a NetConfig; `routing.py`: which routes apply to a message;
+- `tcl.py`: Tcl lists in a text, with line numbers; `_text.py`: the decoding of a file;
+- `read.py`, `_blocks.py`: a NetConfig; `routing.py`: which routes apply to a message;
 - `graph.py`: the graph of threads that feed each other; `_work.py`: the translation work of each process;
 - `statistics.py`: the counts of a thread; `archives.py`: messages that a thread saved; `listed_rates.py`: rates from
   two listings; `procedures.py`: the durations of procedures, by name.

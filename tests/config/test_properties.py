@@ -151,7 +151,7 @@ def configurations(draw: Any) -> ServiceConfiguration:
         ),
         administration=AdministrationSettings(
             draw(st.integers(0, 232)),
-            draw(st.builds(ReplyBufferSettings, sizes, st.booleans())),
+            draw(st.builds(ReplyBufferSettings, sizes.filter(bool), st.booleans())),
             draw(st.sampled_from([DistributedLoggerSettings(), DistributedLoggerSettings(True, "ERROR", 64, thread_mask="MASK_DEFAULT")])),
             key_file=draw(st.sampled_from([None, Path("admin.key")])),
         ) if administered else None,

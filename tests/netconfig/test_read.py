@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from qsctl.netconfig._text import LARGEST_BYTES
 
 from qsctl.declared.problems import SHOWN_MAX, InvalidFile, Severity
 from qsctl.errors import InvalidInput, NotFound, UsageError
+from qsctl.netconfig._text import LARGEST_BYTES
 from qsctl.netconfig.model import NetDetailKind, StackPlace
 from qsctl.netconfig.read import parse_netconfig, read_netconfig
 from tests.netconfig.made_site import made_site, netconfig_text
