@@ -168,7 +168,7 @@ def advance(state: Any) -> int:
 
 @inlined_part
 def come(state: Any) -> None:
-    """Have the next arrival published."""
+    """Publish the next message of the arrival stream."""
     queue = row(state, 0, STATE)
     arrival = row(queue.arrivals, queue.position, ARRIVAL)
     queue.position += 1
@@ -203,7 +203,7 @@ def settle(state: Any) -> None:
 
 @part
 def happen(state: Any, kind: int, subject: int, mark: int) -> None:
-    """Do what an entry of the heap is about."""
+    """Process one event of the heap, by its kind."""
     queue = row(state, 0, STATE)
     if kind == ARRIVE:
         arrive(state, subject)
@@ -273,7 +273,7 @@ def source(state: Any, p: int) -> None:
 
 @part
 def expire(state: Any, m: int) -> None:
-    """Have a message's time to live be over."""
+    """Expire a ready message whose time to live has passed."""
     queue = row(state, 0, STATE)
     unwatch_life(state, m)
     message = row(queue.messages, m, MESSAGE)
@@ -288,7 +288,7 @@ def expire(state: Any, m: int) -> None:
 
 @part
 def control(state: Any) -> None:
-    """Do what is planned for now."""
+    """Carry out the planned controls that are due at this instant."""
     queue = row(state, 0, STATE)
     planned = row(queue.controls, queue.control_position, CONTROL)
     queue.control_position += 1

@@ -51,7 +51,7 @@ class QueueArrays:
         self._enlarge_messages(max(FIRST_MESSAGES, layout.backlog + FIRST_MESSAGES))
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        """Return an array by the name that the state record has for it."""
+        """Return the array that the state record addresses by this name."""
         if name in r.ARRAYS:
             return self._arrays[name]
         raise AttributeError(name)
@@ -62,12 +62,12 @@ class QueueArrays:
             return function(self._known, *arguments)
 
     def arrive(self, rows: npt.NDArray[Any]) -> None:
-        """Have these arrive next: rows of ARRIVAL, in time order."""
+        """Set the next window of arrivals: rows of ARRIVAL, in time order."""
         self._place("arrivals", np.ascontiguousarray(rows, ARRIVAL))
         self.state["position"], self.state["count"] = 0, len(rows)
 
     def grow(self) -> None:
-        """Make room for more messages, deliveries and entries."""
+        """Enlarge the arrays of messages, deliveries and heap entries."""
         state = self.state
         needed = 4 + int(state["delivery_limit"] - state["delivery_left"])
         if state["delivery_left"] < max(1, int(state["most_at_once"])):

@@ -109,7 +109,7 @@ def dispatch(state: Any) -> None:
 
 @inlined_part
 def deliver(state: Any, c: int, line: int) -> None:
-    """Deliver the next message of a line to a consumer."""
+    """Deliver the next ready message of a line to a consumer."""
     queue = row(state, 0, STATE)
     m = head_of(state, line)
     if queue.order == KEY:
@@ -160,7 +160,7 @@ def deliver(state: Any, c: int, line: int) -> None:
 
 @inlined_part
 def buffer(state: Any, d: int) -> None:
-    """Add a delivery to those that its consumer has not begun."""
+    """Append a delivery to its consumer's queue of messages received but not begun."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     consumer = row(queue.consumers, delivery.consumer, CONSUMER)
@@ -238,7 +238,7 @@ def poll(state: Any, c: int) -> None:
 
 @part
 def asked(state: Any, c: int) -> None:
-    """Have a consumer's poll wait at the broker, which answers once there is a message."""
+    """Register a consumer's poll at the broker, which answers it as soon as a message is ready."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     consumer.waiting = 1
@@ -251,7 +251,7 @@ def asked(state: Any, c: int) -> None:
 
 @part
 def end_wait(state: Any, c: int) -> None:
-    """Answer a poll that has waited for long enough with nothing."""
+    """Answer a long poll whose wait is over with an empty response."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     consumer.armed = 0

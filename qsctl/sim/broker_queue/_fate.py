@@ -52,7 +52,7 @@ def work_units(size: int) -> int:
 
 @inlined_part
 def integrate(state: Any) -> None:
-    """Add up the messages inside over the time since the last change."""
+    """Add the time since the last change, weighted by the messages in the queue, to the time integrals."""
     queue = row(state, 0, STATE)
     passed = queue.now - queue.area_from
     if passed > 0:

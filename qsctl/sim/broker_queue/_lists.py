@@ -57,7 +57,7 @@ def push(state: Any, time: int, kind: int, subject: int, mark: int) -> None:
 
 @inlined_part
 def pop(state: Any) -> None:
-    """Remove the earliest entry."""
+    """Remove the earliest entry of the event heap."""
     queue = row(state, 0, STATE)
     count = queue.heap_count - 1
     queue.heap_count = count
@@ -103,7 +103,7 @@ def new_message(state: Any) -> int:
 
 @inlined_part
 def free_message(state: Any, m: int) -> None:
-    """Give the row of a message back."""
+    """Return the row of a message to the list of free rows."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     message.state = FREE
@@ -133,7 +133,7 @@ def free_if_done(state: Any, d: int) -> None:
 
 @part
 def forget(state: Any, d: int) -> None:
-    """Take a delivery out of its consumer's list."""
+    """Unlink a delivery from its consumer's list of deliveries."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     consumer = row(queue.consumers, delivery.consumer, CONSUMER)
@@ -160,7 +160,7 @@ def head_of(state: Any, line: int) -> int:
 
 @part
 def refresh(state: Any, c: int) -> None:
-    """Have a consumer in the list of those that a message can be sent to, or not, as it is now."""
+    """Add a consumer to the list of consumers that can receive, or remove it, by its present state."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     able = (
@@ -186,7 +186,7 @@ def refresh(state: Any, c: int) -> None:
 
 @part
 def unable(state: Any, c: int) -> None:
-    """Take a consumer out of the list of those that a message can be sent to."""
+    """Remove a consumer from the list of consumers that can receive a message."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     consumer.able = 0
@@ -342,7 +342,7 @@ def watch_timeout(state: Any, d: int, place: int, deadline: int) -> None:
 
 @part
 def unwatch_timeout(state: Any, d: int) -> None:
-    """Have a delivery no longer time out, if it would."""
+    """Unlink a delivery from its time-out list, if it is in one."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     if delivery.timeouts == NONE:
@@ -378,7 +378,7 @@ def watch_life(state: Any, m: int, place: int) -> None:
 
 @part
 def unwatch_life(state: Any, m: int) -> None:
-    """Take a message out of its list of times to live, if it is in one."""
+    """Unlink a message from its time-to-live list, if it is in one."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     if message.ttl == NONE:

@@ -25,7 +25,7 @@ from qsctl.sim.kernel.jit import part, row, wide
 
 @part
 def join(state: Any, c: int) -> None:
-    """Have a consumer come."""
+    """Add a consumer to the queue."""
     queue = row(state, 0, STATE)
     touch(state, c)
     consumer = row(queue.consumers, c, CONSUMER)
@@ -121,7 +121,7 @@ def next_member(state: Any, c: int) -> int:
 
 @part
 def set_paused(state: Any, c: int, paused: int) -> None:
-    """Have a consumer begin no work, or go on."""
+    """Pause or resume a consumer; while paused it begins no work."""
     consumer = row(row(state, 0, STATE).consumers, c, CONSUMER)
     consumer.paused += 1 if paused else -1
     if not consumer.paused:

@@ -107,7 +107,7 @@ def has_room(state: Any, size: int) -> bool:
 
 @part
 def offer(state: Any, m: int) -> None:
-    """Have a message accepted, or refused."""
+    """Accept a message into the queue, or block, refuse or drop by the rule for exceeded limits."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     publisher = row(queue.publishers, message.publisher, PUBLISHER)
@@ -170,7 +170,7 @@ def enter(state: Any, m: int) -> None:
 
 @part
 def end_delay(state: Any) -> None:
-    """Have the message ready whose delay is over."""
+    """Make the message ready whose delivery delay is over."""
     queue = row(state, 0, STATE)
     m = queue.delay_head
     queue.delay_head = row(queue.messages, m, MESSAGE).next

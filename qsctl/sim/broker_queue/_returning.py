@@ -86,7 +86,7 @@ def give_back(state: Any, d: int) -> None:
 
 @part
 def free_credit(state: Any, d: int) -> None:
-    """No longer count a delivery against its consumer's prefetch."""
+    """Remove a delivery from its consumer's prefetch count."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     if delivery.marks & CREDIT:
@@ -109,7 +109,7 @@ def free_pushed(state: Any, d: int) -> None:
 
 @part
 def invalidate(state: Any, d: int) -> None:
-    """No longer wait for the acknowledgment of a delivery."""
+    """Invalidate a delivery, so that the broker stops waiting for its acknowledgment."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     delivery.marks &= ~VALID
@@ -147,7 +147,7 @@ def come_back(state: Any, d: int, rejected: int) -> None:
 
 @part
 def ready_again(state: Any, m: int) -> None:
-    """Have a message ready that was delivered before."""
+    """Make a message ready for redelivery."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     message.traits &= ~BACK
@@ -158,7 +158,7 @@ def ready_again(state: Any, m: int) -> None:
 
 @part
 def end_back_off(state: Any, m: int) -> None:
-    """Have a message ready whose back-off is over, unless it was acknowledged late."""
+    """Make a message ready after its back-off, unless a late acknowledgment arrived meanwhile."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     message.refs -= 1
@@ -171,7 +171,7 @@ def end_back_off(state: Any, m: int) -> None:
 
 @part
 def time_out(state: Any, d: int) -> None:
-    """Have a delivery time out: its consumer goes on, and does not know."""
+    """Time out a delivery at the broker; its consumer is not notified and continues to work on it."""
     come_back(state, d, wide(0))
     free_if_done(state, d)
 
@@ -297,7 +297,7 @@ def send_end(state: Any, d: int, kind: int) -> None:
 
 @part
 def acknowledged(state: Any, d: int) -> None:
-    """Have an acknowledgment reach the broker, in time or late."""
+    """Process an acknowledgment at the broker, in time or late."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     delivery.pending -= 1
@@ -323,7 +323,7 @@ def acknowledged(state: Any, d: int) -> None:
 
 @part
 def rejected(state: Any, d: int) -> None:
-    """Have a rejection reach the broker; a late one means nothing."""
+    """Process a rejection at the broker; a late one does not return the message to the queue."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     delivery.pending -= 1
@@ -357,7 +357,7 @@ def beat(state: Any, d: int) -> None:
 
 @part
 def end_draining(state: Any, c: int) -> None:
-    """Have a consumer that ends leave once it works on nothing."""
+    """Remove a draining consumer once it has no work in progress."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     if consumer.idle == consumer.servers:
@@ -367,7 +367,7 @@ def end_draining(state: Any, c: int) -> None:
 
 @part
 def leave(state: Any, c: int) -> None:
-    """Have a consumer leave, with what it has."""
+    """Remove a consumer from the queue, with the deliveries that it holds."""
     queue = row(state, 0, STATE)
     touch(state, c)
     consumer = row(queue.consumers, c, CONSUMER)
