@@ -178,7 +178,7 @@ def advance(state: Any) -> int:
 
 @part
 def next_instant(state: Any) -> int:
-    """Return when something happens next."""
+    """Return the time of the next event."""
     engine = row(state, 0, STATE)
     time = wide(FOREVER)
     if engine.position < engine.count:
@@ -217,7 +217,7 @@ def do_due(state: Any) -> None:
 
 @part
 def come(state: Any) -> None:
-    """Have the next message of this instant come to its sender."""
+    """Pass the next message that arrives at this instant to its sender."""
     engine = row(state, 0, STATE)
     if engine.position == engine.count or row(engine.arrivals, engine.position, ARRIVAL).time > engine.now:
         engine.stage = AGENDA
@@ -346,7 +346,7 @@ def next_of_agenda(state: Any) -> None:
 
 @part
 def deliver(state: Any, what: int) -> None:
-    """Have the engine receive something, if it has power."""
+    """Pass an input to the engine, if it has power."""
     engine = row(state, 0, STATE)
     engine.what = what
     if engine.powered:
@@ -393,7 +393,7 @@ def receive_other(state: Any) -> None:
 
 @part
 def carry_out(state: Any) -> None:
-    """Have something that the scenario plans begin or end."""
+    """Begin or end an intervention that the scenario plans."""
     engine = row(state, 0, STATE)
     planned = row(engine.planned, engine.planned_position, PLANNED)
     engine.planned_position += 1
@@ -422,7 +422,7 @@ def carry_out(state: Any) -> None:
 
 @part
 def get_power(state: Any) -> None:
-    """Have an engine start where power comes back."""
+    """Start the engine after its power returns."""
     engine = row(state, 0, STATE)
     engine.stage = FINISH
     if not engine.powered:

@@ -61,7 +61,7 @@ class EngineArrays:
         self.grow()
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        """Return an array by the name that the state record has for it."""
+        """Return the array that the state record addresses by this name."""
         if name in r.ARRAYS:
             return self._arrays[name]
         raise AttributeError(name)
@@ -72,12 +72,12 @@ class EngineArrays:
             return function(self._known, *arguments)
 
     def arrive(self, rows: npt.NDArray[Any]) -> None:
-        """Have these arrive next: rows of ARRIVAL, in time order."""
+        """Set the next window of arrivals: rows of ARRIVAL, in time order."""
         self._place("arrivals", np.ascontiguousarray(rows, ARRIVAL))
         self.state["position"], self.state["count"] = 0, len(rows)
 
     def grow(self) -> None:
-        """Make room for more of what there is too little of."""
+        """Enlarge the arrays that are too small for the next step."""
         state = self.state
         if state["message_left"] < state["message_limit"] // 4 + 8:
             self._enlarge_messages(2 * int(state["message_limit"]))

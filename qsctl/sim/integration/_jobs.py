@@ -111,7 +111,7 @@ def push_frame(state: Any, w: int, what: int) -> int:
 
 @inlined_part
 def content_of(state: Any, f: int, m: int) -> None:
-    """Give a frame the content of a message."""
+    """Copy the content fields of a message to a frame."""
     engine = row(state, 0, STATE)
     frame = row(engine.frames, f, FRAME)
     message = row(engine.messages, m, MESSAGE)
@@ -123,7 +123,7 @@ def content_of(state: Any, f: int, m: int) -> None:
 
 @inlined_part
 def same_content(state: Any, f: int, other: int) -> None:
-    """Give a frame the content of another one."""
+    """Copy the content fields of another frame to a frame."""
     engine = row(state, 0, STATE)
     frame = row(engine.frames, f, FRAME)
     given = row(engine.frames, other, FRAME)
@@ -272,7 +272,7 @@ def step(state: Any, w: int) -> int:
 
 @inlined_part
 def pop_frame(state: Any, w: int) -> None:
-    """Remove the frame on top."""
+    """Remove the top frame of a thread's stack."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     f = worker.frame
@@ -527,7 +527,7 @@ def collect(state: Any, w: int, f: int) -> None:
 
 @part
 def copied(state: Any, m: int) -> int:
-    """Return a message of its own that is made of another one."""
+    """Return a new message that is a copy of another one."""
     engine = row(state, 0, STATE)
     made = new_message(state)
     message = row(engine.messages, m, MESSAGE)

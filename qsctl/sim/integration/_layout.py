@@ -112,7 +112,7 @@ class _LayoutMaker:
         self._ranks = {priority: rank for rank, priority in enumerate(sorted(priorities, reverse=True))}
 
     def layout(self) -> EngineLayout:
-        """Return it."""
+        """Return the initial content of the kernel's arrays."""
         count = len(self._declared)
         processes = np.zeros(len(self._engine.processes), r.PROCESS)
         threads = np.zeros(count, r.THREAD)

@@ -126,7 +126,7 @@ def new_message(state: Any) -> int:
 
 @inlined_part
 def free_message(state: Any, m: int) -> None:
-    """Give the row of a message back."""
+    """Return the row of a message to the list of free rows."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     message.state = FREE
@@ -151,7 +151,7 @@ def new_frame(state: Any) -> int:
 
 @inlined_part
 def free_frame(state: Any, f: int) -> None:
-    """Give the row of a frame back."""
+    """Return the row of a frame to the list of free rows."""
     engine = row(state, 0, STATE)
     row(engine.frames, f, FRAME).next = engine.frame_free
     engine.frame_free = f
@@ -189,7 +189,7 @@ def link(state: Any, m: int, q: int) -> None:
 
 @inlined_part
 def head_of(state: Any, q: int) -> int:
-    """Return the message of a queue that goes next, NONE where it is empty."""
+    """Return the first message of a queue; NONE where the queue is empty."""
     engine = row(state, 0, STATE)
     found = NONE
     if row(engine.queues, q, QUEUE).count:
@@ -202,7 +202,7 @@ def head_of(state: Any, q: int) -> int:
 
 @part
 def unlink(state: Any, m: int) -> None:
-    """Take a message out of its queue."""
+    """Unlink a message from its queue."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     line = row(engine.lines, message.queue * engine.rank_count + message.rank, LINE)
@@ -305,7 +305,7 @@ def list_dirty(state: Any, p: int, d: int) -> None:
 
 @part
 def drop_verdicts(state: Any, w: int) -> None:
-    """Forget the results of the procedures that run."""
+    """Discard the results of the procedures that a thread runs."""
     worker = row(row(state, 0, STATE).workers, w, WORKER)
     while worker.verdict_head != NONE:
         f = worker.verdict_head
@@ -317,7 +317,7 @@ def drop_verdicts(state: Any, w: int) -> None:
 
 @part
 def drop_job(state: Any, w: int) -> None:
-    """Forget what is left of a thread's job."""
+    """Free the frames of a thread's job and discard the results of its procedures."""
     worker = row(row(state, 0, STATE).workers, w, WORKER)
     while worker.frame != NONE:
         f = worker.frame

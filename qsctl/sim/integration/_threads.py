@@ -124,7 +124,7 @@ def arrive(state: Any, m: int) -> None:
 
 @inlined_part
 def sender_of(state: Any, q: int) -> int:
-    """Return the thread that sends from a queue to others."""
+    """Return the thread that sends the messages of a queue to other threads."""
     engine = row(state, 0, STATE)
     w = q // OF_THREAD
     if q >= engine.post_base:
@@ -331,7 +331,7 @@ def connect(state: Any, t: int, is_connected: int) -> None:
 
 @part
 def start_thread(state: Any, t: int) -> None:
-    """Have a protocol thread run."""
+    """Start a protocol thread."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, t, WORKER)
     if worker.running:

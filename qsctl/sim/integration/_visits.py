@@ -182,7 +182,7 @@ def end(state: Any, m: int, fate: int) -> None:
 
 @part
 def note(state: Any, kind: int, client: int, value: int) -> None:
-    """Note an event."""
+    """Append a row to the events of the engine."""
     engine = row(state, 0, STATE)
     event = row(engine.events, engine.event_count, EVENT_ROW)
     engine.event_count += 1
@@ -195,7 +195,7 @@ def note(state: Any, kind: int, client: int, value: int) -> None:
 
 @part
 def warm_up(state: Any) -> None:
-    """Restart statistics, not state."""
+    """Restart the statistics after the warm-up; the state of the engine is kept."""
     engine = row(state, 0, STATE)
     engine.warm = 1
     for key in range(engine.key_count):
