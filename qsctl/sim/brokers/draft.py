@@ -90,7 +90,7 @@ class QueueDraft:
 
     @property
     def by_path(self) -> dict[str, str]:
-        """The values by path."""
+        """Return the values by their paths in the scenario."""
         return {each.path: each.text for each in self.values}
 
     def changes_from(self, base: QueueDraft) -> dict[str, str] | None:

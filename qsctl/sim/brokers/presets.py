@@ -88,7 +88,7 @@ LOAD: Final = (
 
 
 def _dead_letters(values: Mapping[str, str], word: str) -> Mapping[str, str]:
-    """Return that there are dead letters where the setting names them."""
+    """Return the scenario values that enable dead letters, where the setting names a target for them."""
     return {"dead-letters": ""} if values[word] else {}
 
 

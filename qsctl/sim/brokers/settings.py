@@ -44,10 +44,10 @@ class BrokerSetting:
     """One setting of a preset; `path`: what it sets in a scenario, see `draft`."""
 
     word: str
-    """As the broker writes it."""
+    """Name of the setting, as the broker spells it."""
     path: str
     default: str
-    """In the broker's own writing."""
+    """Default value, in the broker's own notation."""
     kind: SettingKind
     source: str
     """Address of the public document that states the default, or its meaning where it has none."""

@@ -32,7 +32,7 @@ class ListedObject:
         return ListedObject(self.line, found if isinstance(found, dict) else {}, self.findings, path)
 
     def text(self, key: str) -> str | None:
-        """Return a text that is not empty."""
+        """Return the text under a key; None where it is missing, empty or not a text."""
         found = self.values.get(key)
         if found is None or found == "":
             return None

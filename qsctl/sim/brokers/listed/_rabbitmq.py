@@ -51,7 +51,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_announced(line: str) -> bool:
-    """Return whether a line is what `rabbitmqctl` writes before a listing of queues."""
+    """Return whether a line is the announcement that `rabbitmqctl` writes before a listing of queues."""
     return line.startswith("Listing queues")
 
 
@@ -153,7 +153,7 @@ def queue_of(row: ListedObject) -> ForeignQueue | None:
 
 
 def _kind(arguments: Mapping[str, Any], row: Mapping[str, Any]) -> BrokerKind | None:
-    """Return which kind of queue it is; None: one that has no preset."""
+    """Return the kind of a queue; None where its type has no preset."""
     for word in (arguments.get("x-queue-type"), row.get("type")):
         if isinstance(word, str):
             if word in _OTHER_TYPES:

@@ -29,7 +29,7 @@ class _Alternative:
     is_at_end: bool
 
     def is_in(self, name: str) -> bool:
-        """Return whether a name has the parts, one behind the other."""
+        """Return whether a name contains the parts, in their order and without overlap."""
         first, last = self.parts[0], len(self.parts) - 1
         if not last and self.is_at_start and self.is_at_end:
             return first.fullmatch(name) is not None
@@ -52,12 +52,12 @@ class NamePattern:
     alternatives: tuple[_Alternative, ...]
 
     def is_in(self, name: str) -> bool:
-        """Return whether it is found in a name."""
+        """Return whether the pattern matches a name; without an anchor, anywhere in it."""
         return any(each.is_in(name) for each in self.alternatives)
 
 
 def read_pattern(text: str) -> NamePattern | None:
-    """Return a pattern; None where it has more than is understood here."""
+    """Parse a policy's pattern; return None where it is too long or uses unsupported syntax."""
     if len(text) > PATTERN_MAX:
         return None
     grouped = _GROUPED.fullmatch(text)

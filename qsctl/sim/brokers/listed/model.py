@@ -34,7 +34,7 @@ class ForeignQueue:
     arrived: int | None = None
     """Messages since the queue was made, or a position in its log: two of them have the rate between them."""
     at_s: float | None = None
-    """When that was, in seconds of the Unix epoch."""
+    """Time at which the arrivals were counted, in seconds of the Unix epoch."""
     arrivals_per_s: float | None = None
     size_bytes: int | None = None
     """Mean size of a message."""
