@@ -40,7 +40,7 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One thing found.
+    """A finding about one setting of a profile.
 
     `setting` is the name that the table has for it, or `flow_window`, `unacknowledged_limit`: settings of a consumer
     and of an endpoint, which no profile has.
@@ -89,7 +89,7 @@ class Circumstances:
 
     @property
     def load(self) -> ClientLoad:
-        """The same, as the arithmetic has it."""
+        """The circumstances as the load that the sizing formulas accept."""
         return ClientLoad(
             max(1, self.flows),
             self.window_messages,

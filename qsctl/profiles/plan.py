@@ -33,7 +33,7 @@ class ProfileChange:
 def profile_changes(
     wanted: Iterable[ReadProfile], there: Sequence[ReadProfile], *, every_setting: bool = False
 ) -> list[ProfileChange]:
-    """Return what is to be done, in the file's order; nothing where the broker is as the file has it.
+    """Return the required changes, in the file's order; empty if the broker's profiles equal those of the file.
 
     Args:
         wanted: the profiles of the file.

@@ -164,10 +164,10 @@ def integer_of(raw: object) -> int:
 
 
 def bounded(number: int, minimum: int, maximum: int) -> int:
-    """Return the number where it is in the range, both ends included.
+    """Return the number if it is in the range, both ends included.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the number is out of range.
     """
     if not minimum <= number <= maximum:
         raise ValueError(number)

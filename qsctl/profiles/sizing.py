@@ -155,7 +155,7 @@ def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines
 
 
 def tcp_bits_per_second(profile: ClientProfile, round_trip_ns: Nanoseconds) -> float:
-    """Return what a TCP connection carries at most: its maximum window once a round trip, in bits a second (W8)."""
+    """Return the maximum rate of a TCP connection, one maximum window a round trip, in bits a second (W8)."""
     return profile.tcp_max_window_kb * KILOBYTE_BYTES * 8 * SECOND_NS / round_trip_ns
 
 

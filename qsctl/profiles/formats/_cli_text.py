@@ -72,7 +72,7 @@ class _Script:
         self._is_in_other = False
 
     def take(self, words: list[str], line: int) -> None:
-        """Obey one command."""
+        """Apply one command of the script."""
         if words[0] in _LEAVE_ALL and len(words) == 1:
             self._leave_all()
         elif words[0] == "exit" and len(words) == 1:

@@ -358,7 +358,7 @@ class HclValues:
         return -value if isinstance(value, int) and not isinstance(value, bool) else _UNKNOWN
 
     def _call(self, children: list[Tree], scope: Mapping[str, object]) -> object:
-        """Return what one of the plain functions gives."""
+        """Return the result of a call of one of the supported functions."""
         name = str(children[0].children[0])
         rest = next((each for each in children if _rule(each) == "arguments"), None)
         given = [self.value(each, scope) for each in _children(rest) if hasattr(each, "children")] if rest else []

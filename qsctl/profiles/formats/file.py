@@ -64,7 +64,7 @@ class ProfileFile:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """Values that could not be read."""
+        """The problems of values that could not be read."""
         return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
 
     @property

@@ -120,7 +120,7 @@ def _read_profile(text: str, line: int, drafts: Drafts) -> None:
 def _cut(text: str, at: int) -> Iterator[tuple[ProfileSetting, str, int]]:
     """Yield each setting with the text up to the next label.
 
-    A label that is not there, is in no later section either.
+    A label that the text lacks is not searched for in later sections.
     """
     places: list[tuple[ProfileSetting, int, int]] = []
     # A heading bounds the section before it, so that a label missing there is not taken from a later section.

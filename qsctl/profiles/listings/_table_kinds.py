@@ -1,4 +1,4 @@
-"""The tables that are known by their headings: which columns each has, and what a row of it is made into."""
+"""The tables recognized by their headings: the columns of each, and the dataclass of its rows."""
 
 from __future__ import annotations
 

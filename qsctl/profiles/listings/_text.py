@@ -79,7 +79,7 @@ class ListingText:
         return found[0]
 
     def note(self, message: str, *, path: str = "", found: str = "", allowed: str = "", at: int | None = None) -> None:
-        """Note one problem and go on."""
+        """Record one problem; reading continues."""
         if self.findings.is_full:
             self.findings.uncounted += 1
             return
@@ -89,7 +89,7 @@ class ListingText:
     def fail(
         self, message: str, *, path: str = "", found: str = "", allowed: str = "", at: int | None = None
     ) -> NoReturn:
-        """Give up what is read.
+        """Record a problem and abort reading the current part.
 
         Raises:
             NotUnderstoodError: the problem is noted.

@@ -157,7 +157,7 @@ class ClientStatistics:
     received_messages: int | None = None
     received_bytes: int | None = None
     discarded_messages: int | None = None
-    """On their way to the client."""
+    """Discarded messages on their way to the client (egress)."""
     sent_messages_per_second: int | None = None
     sent_bytes_per_second: int | None = None
     received_messages_per_second: int | None = None
@@ -169,7 +169,7 @@ class EgressFlow:
     """One flow of guaranteed messages to a client, of SEMP v2 monitoring: its window, and what is on its way."""
 
     name: str
-    """The client's."""
+    """The name of the client."""
     message_vpn: str | None = None
     endpoint: str | None = None
     window_messages: int | None = None

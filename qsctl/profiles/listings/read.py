@@ -190,7 +190,7 @@ def _joined(parts: Iterable[Listings], findings: ProblemList) -> Listings:
 
 
 class _ListingReader:
-    """Goes through a text, from one listing to the next; what belongs to none is passed over and counted."""
+    """A reader of a text with several listings; lines outside of listings are skipped and counted."""
 
     def __init__(self, source: ListingText) -> None:
         self._source = source

@@ -87,7 +87,7 @@ class _SempReading:
         self.findings = ProblemList(name)
 
     def note(self, element: _Element, message: str, found: str = "", allowed: str = "") -> None:
-        """Note what is wrong with an element; what it holds is left out."""
+        """Record a problem of an element, whose content is omitted."""
         line = self.offset + line_of(element)
         self.findings.add(line, message, found, allowed, path=path_of(element))
 

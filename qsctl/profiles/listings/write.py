@@ -27,22 +27,22 @@ _LABEL_WIDTH: Final = 24
 
 
 def write_clients(clients: Iterable[ClientQueues]) -> str:
-    """`show client … stats queue`, a client after the other."""
+    """Return the text of `show client … stats queue` for all clients in turn."""
     return "\n".join("\n".join(_client(client)) + "\n" for client in clients)
 
 
 def write_neighbors(neighbors: Iterable[NeighborQueues]) -> str:
-    """`show cspf neighbor … stats queues`, a neighbour after the other."""
+    """Return the text of `show cspf neighbor … stats queues` for all neighbours in turn."""
     return "\n".join("\n".join(_neighbor(neighbor)) + "\n" for neighbor in neighbors)
 
 
 def write_slow_subscribers(rows: Sequence[SlowSubscriber]) -> str:
-    """`show client … slow-subscriber`; columns that no row has a value for are left out."""
+    """Return the text of `show client … slow-subscriber`, without columns that are empty in all rows."""
     return _table(SLOW_COLUMNS, rows)
 
 
 def write_connections(rows: Sequence[ClientConnection]) -> str:
-    """`show client … connections wide`; columns that no row has a value for are left out."""
+    """Return the text of `show client … connections wide`, without columns that are empty in all rows."""
     return _table(CONNECTION_COLUMNS, rows)
 
 
