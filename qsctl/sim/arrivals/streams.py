@@ -1,7 +1,8 @@
 """Arrivals of a scenario: one stream a client (or a fan-out), merged window by window into time order.
 
-Every stream has keys of its own for gaps, stays, sizes and topics, hashed from seed, replication, traffic, group and
-the client's number in it. So a variant that changes a limit, a profile or another group sees the same arrivals.
+Every stream has its own random keys for gaps, stays, sizes and topics, hashed from seed, replication, traffic, group
+and the client's number in the group. So a variant that changes a limit, a profile or another group has the same
+arrivals.
 Times are rounded to whole nanoseconds.
 """
 
@@ -69,7 +70,7 @@ BLOCK: Final = 256
 def client_ranges(scenario: Scenario) -> dict[str, tuple[int, int]]:
     """Return the first client number and the number of clients of each group, in the order of the scenario.
 
-    Each durable queue follows, with a number as if it were one client.
+    The durable queues follow, each numbered like a group of one client.
     """
     ranges: dict[str, tuple[int, int]] = {}
     first = 0
@@ -86,10 +87,10 @@ class ArrivalStreams:
     """The arrivals of one replication: windows of rows, each in time order."""
 
     def __init__(self, scenario: Scenario, replication: int) -> None:
-        """Lay out the streams.
+        """Prepare the streams of all traffic.
 
         Raises:
-            InvalidInput: traffic to an unknown group, a rate, size or share that cannot be, a bad trace.
+            InvalidInput: traffic to an unknown group, an impossible rate, size or share, or an invalid trace.
         """
         self._table: list[float] = []
         self._traces: list[npt.NDArray[Any]] = []
@@ -152,9 +153,9 @@ class ArrivalStreams:
         self._sizes = np.zeros(BLOCK, np.int64)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
-        """Return the next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` is how far they go.
+        """Return the next arrivals in time order, at most those before `until_ns`; `now_ns` is the end of the window.
 
-        The rows are overwritten by the next call. How the time is cut into windows changes no row.
+        The next call overwrites the rows. The division of time into windows does not change any row.
         """
         if self._memory is not None and self.now_ns == 0:
             self._recall(self._memory, until_ns)
@@ -168,7 +169,7 @@ class ArrivalStreams:
         return rows
 
     def _draw(self, end: Nanoseconds) -> npt.NDArray[Any]:
-        """Draw up to an instant (exclusive), and return the rows in time order."""
+        """Draw the arrivals before `end`, and return the rows in time order."""
         start, used, stream = self.now_ns, 0, 0
         self._spans.fill(0)
         shift = max(0, (end - start).bit_length() - (len(self._spans).bit_length() - 1))
@@ -195,20 +196,20 @@ class ArrivalStreams:
         return rows
 
     def _fit_width(self, count: int, width_ns: Nanoseconds, wanted: int) -> None:
-        """Let the next window be half or twice as wide, where the last one had far from the rows wanted."""
+        """Halve or double the width of the next window where the last one had far more or fewer rows than `wanted`."""
         if count > 2 * wanted and self.width_ns > 1:
             self.width_ns //= 2
         elif count < wanted // 2 and width_ns == self.width_ns:
             self.width_ns = min(2 * self.width_ns, FOREVER // 4)
 
     def _recall(self, memory: Memory, until_ns: Nanoseconds) -> None:
-        """Look the load up by the streams that draw it; the same streams and end give the same windows."""
+        """Look up the remembered windows by the streams' parameters and `until_ns`, which determine them."""
         self._key = digest_of(f"{until_ns} {self.width_ns}", self.streams, self.table, self.trace)
         self._known = memory.get(self._key)
         self._drawn = [] if self._known is None else None
 
     def _known_window(self) -> npt.NDArray[Any]:
-        """Return the next window that was drawn before: a copy, for the caller may change it."""
+        """Return a copy of the next remembered window, since the caller may change it."""
         assert self._known is not None
         window = self._known[self._place]
         self._place += 1
@@ -216,7 +217,7 @@ class ArrivalStreams:
         return as_records(window.rows.copy())
 
     def _remember(self, memory: Memory, until_ns: Nanoseconds, count: int) -> None:
-        """Remember a window, and all of them with the last one; none where there is no room."""
+        """Keep a copy of the window; after the last one store all, or none where the memory is too small."""
         assert self._drawn is not None
         rows = np.array(self._ordered[:count])
         if not memory.has_room(rows.nbytes + sum(each.rows.nbytes for each in self._drawn)):
@@ -316,7 +317,7 @@ class ArrivalStreams:
 
 
 def _purposes(stream: Any) -> list[str]:
-    """Return what a stream draws numbers for, of its gaps, stays, sizes and topics."""
+    """Return the quantities that a stream draws at random, of gaps, stays, sizes and topics."""
     kind = stream["kind"]
     if kind == TRACE:
         return []
@@ -330,7 +331,7 @@ def _purposes(stream: Any) -> list[str]:
 
 
 def digest_of(text: str, *arrays: npt.NDArray[Any]) -> bytes:
-    """Return a digest of a text and of the values of arrays; what a record's padding holds is none of them."""
+    """Return a digest of a text and of the values of arrays; the padding of records is excluded."""
     digest = hashlib.blake2b(text.encode(), digest_size=16)
     for array in arrays:
         for column in [array[name] for name in array.dtype.names] if array.dtype.names else [array]:
@@ -348,5 +349,5 @@ def _positive(traffic: Traffic, rate_per_second: float) -> float:
 
 
 def zipf_shares(topics: int, skew: float) -> list[float]:
-    """Cumulative shares of topics 0, 1, …: the weight of topic i is (i + 1) to the power −skew."""
+    """Return the cumulative shares of topics 0, 1, …; the weight of topic i is (i + 1) to the power −skew."""
     return cumulative([float(exponential(-skew * logarithm(float(i + 1)))) for i in range(topics)])

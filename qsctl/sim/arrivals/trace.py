@@ -1,7 +1,7 @@
-"""Recorded arrivals from CSV or Parquet: the required columns, and one clear error when they are wrong.
+"""The reader of recorded arrivals from CSV or Parquet, with one clear error where the file is invalid.
 
-The file is read by Arrow, whole columns at a time. Only where it refuses, or a value is out of range, is a CSV file
-read again line by line, to name the line.
+The file is read by Arrow, whole columns at a time. Where Arrow refuses it, or a value is out of range, a CSV file is
+read again line by line to find the line.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def read_trace(path: Path, client_count: int) -> npt.NDArray[Any]:
 
     `time_ns` counts from the traffic's start and must not decrease; `size_bytes` ≥ 1; `topic_id` ≥ 0 (default 0);
     `client` numbers the clients of the group from 0 (without the column every row goes to all of them); `queue` is a
-    name such as D-1 or its index from 0, G-1 (default: the traffic's queue). Further columns are passed over.
+    name such as D-1 or its index from 0, G-1 (default: the traffic's queue). Other columns are ignored.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it cannot be read, a column is missing or given twice, or a value is not what it must be: named
-            with its line (of a Parquet file its row) and column, what was found and what is allowed.
+        InvalidInput: the file cannot be read, a column is missing or duplicate, or a value is not allowed; the message
+            has the line (in a Parquet file the row), the column, the value and the allowed values.
     """
     if not is_trace_file(path):
         raise NotFound(f"{shown(str(path))}: there is no such trace file", remedy="Give a CSV or Parquet file.")
@@ -81,7 +81,7 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _header(path: Path) -> list[str]:
-    """Return the columns' names, each that is read here given once."""
+    """Return the names of the columns; raise InvalidInput where one that is read occurs twice."""
     try:
         with path.open("rb") as file:
             first, line = b"", 0
@@ -144,7 +144,7 @@ def _refuse(path: Path, error: Exception) -> NoReturn:
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV file below its header, each with the number of its line.
 
-    What is not UTF-8 stays visible.
+    Octets that are not UTF-8 are shown escaped.
     """
     with path.open(encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
         reader = csv.reader(file)
@@ -158,7 +158,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _explain(path: Path, names: Sequence[str]) -> int:
-    """Name the first cell of a CSV file that is not what it must be; the count of its rows when each one is."""
+    """Raise InvalidInput for the first invalid cell of a CSV file; return the number of rows if all are valid."""
     count = 0
     try:
         for line, cells in _lines(path):
@@ -190,7 +190,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _queue_number(cell: str) -> int:
-    """Return the index of a queue's name, or of its index as text; -1 of anything else."""
+    """Return the index of a queue from its name or its index as text, or -1 for any other text."""
     by_index = range(len(QUEUE_ORDER))
     return _NAMES.get(cell.lower(), next((index for index in by_index if cell == str(index)), -1))
 
@@ -201,7 +201,7 @@ def _no_queue(place: str, cell: object) -> InvalidInput:
 
 
 def _place(path: Path, row: int) -> str:
-    """Return the file and the line of a row, counted from 0; of a Parquet file its number from 1."""
+    """Return a text with the file and the line of a row, which counts from 0; for a Parquet file its number from 1."""
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         with contextlib.suppress(csv.Error, OSError):
             for number, (line, _) in enumerate(_lines(path)):

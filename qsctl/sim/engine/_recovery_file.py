@@ -54,20 +54,20 @@ class RecoveryContent(NamedTuple):
     database: Database
     peers: Peers
     made: DatabaseMade | None
-    """None: it is an earlier version's, or damage took it away."""
+    """The identity of the database; None: an earlier version wrote it, or the record is damaged."""
     damage: tuple[DamageReport, ...]
     is_current: bool
-    """Whether the file can be written as it is: it is of this version's format, and no place of it is damaged."""
+    """Whether the file can be written without conversion: it has this version's format and no damage."""
     lacks_log: bool = False
-    """Its log is not beside it, and was when it was last written."""
+    """Whether its write-ahead log, which existed when the file was last written, is missing."""
 
 
 def content_of(path: Path, folder: Path) -> RecoveryContent | None:
-    """Return what can be read of a file; None: nothing, or it is something else.
+    """Return the readable content of a file, or None where nothing is readable or it is another kind of file.
 
     Args:
-        path: of the file, of which nothing is changed.
-        folder: an empty one, for copies.
+        path: the file, which is not changed.
+        folder: an empty folder for copies.
     """
     copy = _copy(path, folder / "as-it-is")
     log = copy.with_name(copy.name + LOG)
@@ -104,7 +104,7 @@ def content_of(path: Path, folder: Path) -> RecoveryContent | None:
 
 
 def make_database(path: Path, records: Iterable[StoredRecord]) -> None:
-    """Make a file with these records, whole and on the disk when it returns; there must be none of this name.
+    """Create a database file with these records, and sync it; `path` must not exist.
 
     Raises:
         Damaged: the disk refuses.
@@ -115,7 +115,7 @@ def make_database(path: Path, records: Iterable[StoredRecord]) -> None:
 
 
 def _read(path: Path, copy: Path, stream: int) -> RecoveryContent | None:
-    """Read the copy as a file of a stream; None: it has no record of an engine."""
+    """Read the copy as a file of the stream kind `stream`, or return None where it has no record of an engine."""
     database, peers = Database(), Peers()
     made: DatabaseMade | None = None
     count = foreign_count = 0
@@ -154,12 +154,12 @@ def _read(path: Path, copy: Path, stream: int) -> RecoveryContent | None:
 
 
 def _placed(report: DamageReport, path: Path) -> DamageReport:
-    """Return a report about a copy as one about the file."""
+    """Return the damage report of a copy with the path of the original file."""
     return DamageReport(path, report.offset, report.size_bytes, report.kind, report.what)
 
 
 def _put_first_page(copy: Path) -> None:
-    """Give a copy the first page that all recovery databases have."""
+    """Replace the first page of a copy by the page with which all recovery databases begin."""
     octets = copy.read_bytes()
     octets += bytes(-len(octets) % _PAGE_BYTES)  # it may be cut inside a page
     model = copy.with_name("model")
@@ -170,10 +170,10 @@ def _put_first_page(copy: Path) -> None:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """Copy a database and its log as they belong together: a log that began anew in between is not that of the copy.
+    """Copy a database with its log; repeat where the log was reset meanwhile, so that the copies are consistent.
 
     Raises:
-        Refused: it changes too fast.
+        Refused: the log is reset during each attempt.
     """
     folder.mkdir()
     for _ in range(_MOST_COPIES):
@@ -189,7 +189,7 @@ def _copy(path: Path, folder: Path) -> Path:
 
 
 def _log_generation(path: Path) -> bytes:
-    """Return the salts in the header of the log, which are new whenever it begins anew."""
+    """Return the header of the log, whose salts change whenever the log is reset; empty without a log."""
     try:
         with path.with_name(path.name + LOG).open("rb") as log:
             return log.read(_LOG_HEADER.size)
@@ -198,14 +198,14 @@ def _log_generation(path: Path) -> bytes:
 
 
 def _is_of_another(copy: Path, log: Path, folder: Path) -> bool:
-    """Return whether a log makes another database of the one that it is beside."""
+    """Return whether a log belongs to another database: applied to the copy, it changes the incarnation."""
     own = _incarnation_of(copy, folder / "alone")
     with_log = _incarnation_of(copy, folder / "with-log", log)
     return own is not None and with_log is not None and own != with_log
 
 
 def _incarnation_of(copy: Path, folder: Path, log: Path | None = None) -> int | None:
-    """Return which database a file is by its first record, without its log or with it; None: that cannot be read."""
+    """Return the incarnation in the first record of a file, read with `log` or without; None: it is unreadable."""
     folder.mkdir()
     file = folder / copy.name
     shutil.copyfile(copy, file)
@@ -220,7 +220,7 @@ def _incarnation_of(copy: Path, folder: Path, log: Path | None = None) -> int | 
 
 
 def _pad(path: Path, copy: Path, page_count: int) -> list[DamageReport]:
-    """Fill up the copy of a file that was cut, for the library reads nothing of one; return a report of the end."""
+    """Pad the copy of a truncated file, which SQLite refuses to read; return a report of the missing part."""
     size_bytes = copy.stat().st_size
     missing = page_count * _PAGE_BYTES - size_bytes
     if not 0 < missing < max(size_bytes, _PAD_BYTES_MAX):
@@ -236,10 +236,10 @@ def _header(file: Path) -> bytes:
 
 
 def _apply_log(path: Path, copy: Path, log: Path) -> list[DamageReport]:
-    """Put what a log has into the copy of a database, behind a damaged place, too; return a report of the place.
+    """Apply a log to the copy of a database, including frames after a damaged one; return a report of the damage.
 
-    The library stops at the first page whose checksum is wrong. What a crash cut short has no commit behind it; a
-    damaged place has.
+    SQLite stops at the first frame whose checksum is wrong. A commit after that frame shows damage; without one, a
+    crash interrupted the write.
     """
     octets = bytearray(log.read_bytes())
     size = _FRAME_HEADER.size + _PAGE_BYTES
@@ -266,7 +266,7 @@ def _apply_log(path: Path, copy: Path, log: Path) -> list[DamageReport]:
 
 
 def _applied_count(copy: Path) -> int:
-    """Have the library put a log into the copy of a database; return how many of its pages it took."""
+    """Let SQLite apply the log to the copy of a database; return the number of pages that it applied."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
@@ -274,7 +274,7 @@ def _applied_count(copy: Path) -> int:
 
 
 def _sums(octets: bytes | bytearray, first: int, second: int) -> tuple[int, int]:
-    """Return the two running sums that a log has over octets, as little-endian words."""
+    """Return the two running checksums of a write-ahead log over octets, read as little-endian words."""
     words = array("I", bytes(octets))
     for at in range(0, len(words), 2):
         first = (first + words[at] + second) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
 """The recovery database on disk: a database file with the records of the integration engine [CLOVERLEAF].
 
-Decides: who may use the file, and what becomes of one that is not whole. The error database is in the same file: a
-message leaves the one for the other in one record. What the file is, and what of it can be read, is `recovery_file`'s
-judgement, the same for those who read and those who write.
+Decides: the exclusive use of the file, and the handling of a damaged one. The error database is in the same file: a
+single record moves a message from one to the other. Recognition and reading of the file are in `_recovery_file`, for
+readers and writers alike.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ _RUN: Final = "Name the file that `qsctl engine run` made"
 
 
 def draw_incarnation() -> Incarnation:
-    """Return a number that no other database has."""
+    """Return a random incarnation for a new database."""
     return Incarnation(secrets.randbits(63) or 1)
 
 
 class RecoveryStore:
-    """A recovery database that is open for writing; the file is made when it is not there.
+    """A recovery database that is open for writing; a missing file is created.
 
     `database` and `peers` are its content, and follow appended records. The readable records of a damaged file are
     copied to a new one in its place, and the damaged one is kept beside it.
 
     Args:
-        path: of the file.
-        settings: how it is written.
-        scenario: the scenario of its engine; empty: any.
-        discards_damaged: whether to begin anew where a file is unreadable, and to continue without a log that is
-            missing; the file is kept beside the new one.
-        draw: draws the incarnation of a new database.
+        path: path of the file.
+        settings: the storage settings, such as the synchronization.
+        scenario: the scenario that the database must belong to; empty: any.
+        discards_damaged: whether to create a new database where the file is unreadable, and to continue without a
+            missing log; the old file is kept beside the new one.
+        draw: function that draws the incarnation of a new database.
 
     Raises:
         NotFound: the directory does not exist.
         InvalidInput: a link or a device is in the file's place.
-        Damaged: the file is something else, another scenario's, nothing of it can be read, or the disk refuses.
-        Refused: an engine or another command uses it.
+        Damaged: the file is of another kind or scenario, nothing of it is readable, or the disk reports an error.
+        Refused: an engine or another command uses the file.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class RecoveryStore:
             raise
 
     def append(self, records: Sequence[StoredRecord], *, is_applied: bool = False) -> None:
-        """Keep the records, all or none; durable when it returns.
+        """Append the records atomically; they are durable when this returns.
 
-        `is_applied`: `database` has them already, for it is that of the engine that made them.
+        `is_applied`: `database` contains them already, since it is the database of the engine that created them.
 
         Raises:
-            Damaged: the disk refused; nothing of them will be loaded.
+            Damaged: the disk reported an error; none of the records will be loaded.
         """
         if not records:
             return
@@ -113,28 +113,28 @@ class RecoveryStore:
                 self.database.apply(record)
 
     def compact(self) -> None:
-        """Write it anew where records that no longer matter take more room than those that do.
+        """Rewrite the file if obsolete records occupy more space than current ones.
 
         Raises:
-            Damaged: the disk refused; the old content stays.
+            Damaged: the disk reported an error; the old content remains.
         """
         if self._storage.worth_compacting():
             self._storage.compact(_snapshot(self.made, self.database, self.peers))
 
     def abandon(self) -> None:
-        """Let go of the file as it is, after a write failed."""
+        """Close the file without further writes, after a write failed."""
         self._storage.abandon()
         self._release()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, and release it for other processes."""
         try:
             self._storage.close()
         finally:
             self._release()
 
     def _release(self) -> None:
-        """Close the file with all records in it, so that the next user needs no log beside it."""
+        """Close the file with the log merged into it, so that the next user needs no log beside it."""
         if self._descriptor >= 0:
             with suppress(sqlite3.Error):
                 _put_into_one_file(self.path)
@@ -144,7 +144,7 @@ class RecoveryStore:
         self._lock.release()
 
     def _prepared(self, scenario: str, discards_damaged: bool, draw: DrawIncarnation) -> RecoveryContent:
-        """Have a file in place that can be written as it is; return what is in it."""
+        """Create, convert or salvage the file so that it can be written; return its content."""
         path = self.path
         if not path.exists():
             if path.with_name(path.name + LOG).exists():
@@ -174,7 +174,7 @@ class RecoveryStore:
         return content._replace(made=made, damage=damage)
 
     def _begun(self, scenario: str, draw: DrawIncarnation, damage: Sequence[DamageReport]) -> RecoveryContent:
-        """Begin a new database; a file in its place is kept beside it."""
+        """Create a new database and return its content; an existing file is kept beside it."""
         made = DatabaseMade(STREAM, 0, FORMAT, draw(), scenario)
         kept = _replace(self.path, [made], keep=self.path.exists())
         reports = tuple(DamageReport(e.file, e.offset, e.size_bytes, e.kind, e.what, kept) for e in damage)
@@ -196,12 +196,12 @@ def is_in_use(path: Path) -> bool:
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:
-    """Read a recovery database, also while an engine uses it; nothing of it is changed.
+    """Read a recovery database without changing it, also while an engine uses it.
 
     Raises:
         NotFound: there is no such file.
         InvalidInput: a link or a device is in the file's place.
-        Damaged: it is something else, or nothing of it can be read.
+        Damaged: the file is of another kind, or nothing of it is readable.
     """
     if not path.exists() and not path.is_symlink():
         raise NotFound(f"{path}: there is no recovery database", remedy=f"{_RUN}.")
@@ -213,11 +213,11 @@ def read_recovery_database(path: Path) -> RecoveryContent:
 
 
 def _judged(path: Path) -> RecoveryContent | None:
-    """Return what can be read of a file; None: it was a recovery database, or is empty, and nothing can be read.
+    """Return the readable content of a file; None: it is empty, or an unreadable recovery database.
 
     Raises:
-        Damaged: it is something else.
-        Refused: a later version made it.
+        Damaged: the file is of another kind.
+        Refused: a later version wrote it.
     """
     with TemporaryFolder("qsctl-recovery-") as folder:
         content = content_of(path, folder)
@@ -248,12 +248,12 @@ def _check_scenario(path: Path, content: RecoveryContent, scenario: str) -> None
 
 
 def _snapshot(made: DatabaseMade, database: Database, peers: Peers) -> list[StoredRecord]:
-    """Return the fewest records that give a state."""
+    """Return the smallest list of records from which the state can be restored."""
     return [made, *database.snapshot(), *([peers.snapshot()] if peers.is_known else [])]
 
 
 def _replace(path: Path, records: Iterable[StoredRecord], *, keep: bool) -> Path | None:
-    """Put a new file in the place of one, in one step; return where that one is kept."""
+    """Replace a file atomically by a new one; return the path at which the old one is kept, or None."""
     with TemporaryFile(path) as temporary:
         temporary.unlink()
         make_database(temporary, records)
@@ -272,20 +272,20 @@ def _replace(path: Path, records: Iterable[StoredRecord], *, keep: bool) -> Path
 
 
 def _put_into_one_file(path: Path) -> None:
-    """Move what the log of a database has into the database, and note there that it needs no log.
+    """Merge the log of a database into its file, and record in the file that it needs no log.
 
     Raises:
-        sqlite3.Error: the disk refuses.
+        sqlite3.Error: the disk reports an error.
     """
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def _locked(path: Path) -> int:
-    """Return a descriptor that has the file itself, whatever its name is, to this process until it is closed.
+    """Lock the file itself, whatever its name, for this process; return the descriptor that holds the lock.
 
     Raises:
-        Refused: another process has it.
+        Refused: another process has locked it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:

@@ -1,7 +1,7 @@
 """An integration engine run against a recovery database on disk, as fast as it goes or at the pace of a clock.
 
-Decides: what a run leaves behind. Its database is that of an engine that was killed: what was in memory only is gone,
-and the next run with the same database recovers the rest.
+Decides: the state after a run. Its database is that of a killed engine: messages that were in memory only are lost, and
+the next run with the same database recovers the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EngineQueueState:
     queue: str
     length: int
     oldest_ns: Nanoseconds | None
-    """Time that its oldest message has been in it; None: it is empty."""
+    """The time for which its oldest message has been in it; None: the queue is empty."""
     counts: QueueCounts
 
 
@@ -57,7 +57,7 @@ class EngineTotals(NamedTuple):
     lost: int
 
     def since(self, before: EngineTotals) -> EngineTotals:
-        """Return what was added."""
+        """Return the difference from earlier totals."""
         return EngineTotals(*(now - then for now, then in zip(self, before, strict=True)))
 
 
@@ -69,18 +69,18 @@ class EngineRun:
     until_ns: Nanoseconds
     was_interrupted: bool
     counted: EngineTotals
-    """In this run; `lost` has what the end of the one before it took out of memory."""
+    """Totals of this run; `lost` includes messages in memory that were lost at the end of the previous run."""
     total: EngineTotals
-    """In all runs with its database."""
+    """Totals of all runs with this database."""
     waiting_at_senders: int
     recovered: int
-    """Messages that were found in the database when it began."""
+    """The number of messages in the database when the run began."""
     possible_duplicates: int
     queues: tuple[EngineQueueState, ...]
     threads: tuple[tuple[str, bool, str], ...]
-    """Threads and processes that do not run at the end: name, whether it is a process, and why."""
+    """Threads and processes that are stopped at the end: name, whether it is a process, and the reason."""
     left: tuple[Message, ...]
-    """In the recovery database."""
+    """Damage found in the recovery database."""
     errors: tuple[Message, ...]
     damage: tuple[DamageReport, ...]
     records: int
@@ -98,23 +98,22 @@ def run_engine(
     discards_damaged: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> EngineRun:
-    """Run an engine.
+    """Run an engine with a recovery database.
 
     Args:
-        scenario: with an engine; its first replication.
+        scenario: a scenario with an engine; its first replication is run.
         database: the recovery database; None: in memory.
-        from_ns: where the virtual time begins; None: where the database left it.
-        until_ns: where the run ends; None: at the scenario's horizon.
-        drain: whether it goes on after that, without new messages, until nothing happens any more.
-        speed: virtual seconds for each of the clock's; 0: as fast as it goes.
-        synchronization: when the disk must have what is written.
-        discards_damaged: whether to lose what a damaged database has, where nothing of it can be read or its log is
-            missing.
-        stop: asked often; true ends the run.
+        from_ns: start of the virtual time; None: the end of the previous run with the database.
+        until_ns: end of the run; None: the scenario's horizon.
+        drain: whether to continue after the end, without new messages, until no event is left.
+        speed: virtual seconds a second of the wall clock; 0: as fast as possible.
+        synchronization: when written records are synced to the disk.
+        discards_damaged: whether to discard a database that is unreadable, or the part that was in a missing log.
+        stop: function that is called often; the run ends when it returns True.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
-        UsageError: nothing is left between beginning and end.
+        UsageError: the end is not after the start, or `from_ns` is before the clock of the database.
         Refused: another engine uses the database.
         Damaged: the database is another scenario's, is no such database, or nothing of it can be read; or the disk
             refuses: what was not stored was not released.
@@ -148,10 +147,10 @@ def run_engine(
 
 
 def _beginning(held: Database, peers: Peers, from_ns: Nanoseconds | None) -> Nanoseconds:
-    """Return where the virtual time begins.
+    """Return the instant at which the virtual time begins.
 
     Raises:
-        UsageError: the database is behind that already.
+        UsageError: `from_ns` is before the clock of the database.
     """
     if from_ns is None:
         return peers.at_ns
@@ -199,7 +198,7 @@ class _Driver:
         self._before = EngineTotals(peers.offered, peers.delivered, peers.failed, peers.lost)
 
     def run(self, *, drain: bool, speed: float, stop: Callable[[], bool]) -> bool:
-        """Run to the end; gives whether it was stopped before."""
+        """Run to the end; return whether `stop` ended the run early."""
         world, began, began_ns = self.world, time.monotonic(), self.world.now
         turns, noted_turns, noted = 0, 0, began
         while not stop():
@@ -220,7 +219,7 @@ class _Driver:
         return True
 
     def report(self, begins: Nanoseconds, was_interrupted: bool, store: RecoveryStore | None) -> EngineRun:
-        """Sum up."""
+        """Return the results of the run."""
         world = self.world
         now = world.now
         queues: dict[tuple[str, State], list[Message]] = {}
@@ -276,7 +275,7 @@ class _Driver:
                 self._down[event.name] = (event.what == "process", event.text or f"{event.what} is down")
 
     def _wait(self, until: float, stop: Callable[[], bool]) -> bool:
-        """Wait for the clock; gives whether it was stopped meanwhile."""
+        """Wait until an instant of the wall clock; return whether `stop` ended the wait."""
         while (left := until - time.monotonic()) > 0:
             if stop():
                 return True

@@ -1,10 +1,10 @@
-"""An integration engine's events folded into message rows and counters: one row a visit of a message to a queue.
+"""Message rows and counters from an integration engine's events: one row for each visit of a message to a queue.
 
-Decides: what a visit is. It begins when a message is put into a queue and ends when it is dequeued for work or sent
-on: the wait. A message that comes back, from a procedure that asked for another run or from a stopped thread, begins
-another visit. Clients are the threads; of the post-translation queues, the destination. The last queue of an outbound
-thread has acknowledgments: its visit is written down once the connection has acknowledged the message (with a reply,
-where one is awaited), or once the message came back, failed, or the run is over.
+Decides: what a visit is. It begins when a message is enqueued and ends when the message is dequeued for work or sent:
+its duration is the wait. A message that returns, from a procedure that requested another run or from a stopped thread,
+begins another visit. Clients are the threads; of the post-translation queues, the destination. The last queue of an
+outbound thread has acknowledgments: its visit is recorded once the connection has acknowledged the message (with a
+reply, where one is awaited), or once the message returned or failed, or the run ends.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class VisitLog:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the rows are to be collected."""
+        """Return whether the rows must be collected."""
         return self._log.is_full
 
     def collect(self) -> Rows:
@@ -79,7 +79,7 @@ class VisitLog:
         return rows
 
     def note(self, event: Event) -> None:
-        """Fold one event in."""
+        """Add one event to the rows and counters."""
         self._log.reach(event.at_ns)
         match event:
             case Entered(at_ns, _, owner, queue, mid, _, payload):
@@ -108,7 +108,7 @@ class VisitLog:
                 pass  # the others add nothing to what is in the rows
 
     def hold(self) -> None:
-        """End the run: what is still in a queue is held."""
+        """End the run: messages still in a queue get the outcome `held`."""
         for mid in list(self._written):
             self._end_written(mid, NEVER)
         for (_, queue), (entered_ns, size_bytes, owner) in self._inside.items():
@@ -116,12 +116,12 @@ class VisitLog:
         self._inside.clear()
 
     def by_queue(self) -> dict[tuple[str, State], QueueCounts]:
-        """Return what was counted of each queue, by thread, and by queue in the order in which a message meets them."""
+        """Return the counters by thread and queue; queues in the order in which a message passes them."""
         counts = self._log.counts
         return {key: counts[key] for key in sorted(counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))}
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
-        """Return one row a thread and queue that a message met."""
+        """Return the counters as columns, with one row for each thread and queue that a message entered."""
         if observed_ns > 0:
             self._log.reach(INFINITE_NS)
         keys = self.by_queue()
@@ -136,7 +136,7 @@ class VisitLog:
         )
 
     def totals(self, at_ns: Nanoseconds) -> None:
-        """Note the events that are totals of the run."""
+        """Add the events that are totals of the run, at its end."""
         for thread, count in sorted(self._failed.items()):
             self._raise(at_ns, LogEvent.FAILED_MESSAGES, thread, count)
 
@@ -154,7 +154,7 @@ class VisitLog:
         self._events.append((at_ns, value, self._clients[client], -1, int(kind)))
 
     def _end_written(self, mid: MessageId, acknowledged_at_ns: Nanoseconds) -> None:
-        """Write down a visit to the last queue, if there is one of a message on its way."""
+        """Record the visit to the last queue of a message that was sent, unless it is recorded already."""
         written = self._written.pop(mid, None)
         if written is not None:
             owner, entered_ns, size_bytes, wait_ns = written

@@ -1,6 +1,7 @@
-"""The world around a simulated integration engine: senders, receivers, operators, power [CLOVERLEAF].
+"""The environment of a simulated integration engine: senders, receivers, operators, power [CLOVERLEAF].
 
-Decides: what a driver does. Records are stored before messages are released; a sender whose thread does not run keeps
+Decides: the driver's order of steps. Records are stored before messages are released; a sender whose thread does not
+run keeps
 its messages, in order, until it does; a receiver processes one message at a time. Storage takes no virtual time.
 """
 
@@ -56,7 +57,7 @@ DEFAULT_SIZE_BYTES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message that a receiver has."""
+    """A message that a receiver accepted."""
 
     at_ns: Nanoseconds
     thread: str
@@ -65,22 +66,22 @@ class ReceivedMessage:
 
 
 class EngineWorld:
-    """One engine and everything around it.
+    """One engine with its senders, receivers, operators and power.
 
     Args:
-        scenario: with an engine.
-        replication: its number: random streams are its own.
-        database: what an earlier run left.
-        peers: what it left of senders, receivers and the clock.
-        from_ns: where the virtual time begins; by default where `peers` left it. Without peers that are known, arrivals
-            before it are not sent; with them, the engine was down until then, and senders held what they had.
-        until_ns: where arrivals end; by default the scenario's horizon.
-        store: makes the records of a turn durable, all or none; called before what rests on them is released. The last
-            one is that of the peers.
+        scenario: a scenario with an engine.
+        replication: number of the replication, which has its own random streams.
+        database: the database of an earlier run.
+        peers: the state of senders, receivers and the clock after the earlier run.
+        from_ns: start of the virtual time; by default the clock of `peers`. If `peers` is not known, arrivals before it
+            are not sent; if it is, the engine was down until then, and senders held their messages.
+        until_ns: end of arrivals; by default the scenario's horizon.
+        store: function that makes the records of a turn durable, all or none; called before dependent messages are
+            released. The last record is that of the peers.
         on_event: called with every event of the engine.
         on_turn: called with the instant, the records and the events of every turn, once the records are stored.
-        on_release: called with every message that the engine sends.
-        on_received: called with every message that a receiver has.
+        on_release: called with every message that the engine releases.
+        on_received: called with every message that a receiver accepts.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
@@ -144,16 +145,16 @@ class EngineWorld:
 
     @property
     def engine(self) -> IntegrationEngine:
-        """The engine, as it is now; after power failed, the one that was."""
+        """The current engine; during a power failure the previous one."""
         return self._engine
 
     @property
     def waiting_at_senders(self) -> int:
-        """Messages that no thread has received yet."""
+        """The number of messages at senders that no thread has received yet."""
         return sum(len(each.held) for each in self._senders.values())
 
     def next_instant(self) -> Nanoseconds:
-        """Return when something happens next; INFINITE_NS: never."""
+        """Return the instant of the next event, or INFINITE_NS where none is left."""
         instant = self._arrivals.next_ns
         if self._agenda:
             instant = min(instant, self._agenda[0][0])
@@ -161,7 +162,7 @@ class EngineWorld:
         return instant if deadline is None or deadline > instant else max(deadline, self.now)
 
     def turn(self, instant: Nanoseconds) -> None:
-        """Do everything that happens at an instant."""
+        """Carry out all events of an instant."""
         self.now = max(self.now, instant)
         while self._arrivals.next_ns <= self.now:
             at_ns = self._arrivals.next_ns
@@ -176,24 +177,24 @@ class EngineWorld:
             self._finish_turn()
 
     def run(self, until_ns: Nanoseconds = INFINITE_NS) -> None:
-        """Go on until nothing more happens, or to an instant (exclusive)."""
+        """Carry out events until none is left or the next is not before `until_ns`."""
         while (instant := self.next_instant()) < min(until_ns, INFINITE_NS):
             self.turn(instant)
 
     def command(self, message: Inbound) -> None:
-        """Have an operator do something now."""
+        """Pass an operator's command to the engine now."""
         self._receive(message)
         self._finish_turn()
 
     def restart(self) -> None:
-        """Kill the engine, and start it at once: what is in memory only is lost, what is being delivered is void."""
+        """Kill the engine and start it at once: data in memory only is lost, and deliveries in progress are void."""
         if self._is_powered:
             self._lose_power()
             self._get_power()
             self._finish_turn()
 
     def take_peers(self) -> PeersChanged:
-        """Return the record of what changed around the engine since the last one."""
+        """Return the record of the changes of senders, receivers and clock since the previous record."""
         changes = tuple(change for each in self._senders.values() if (change := each.take_change()) is not None)
         processed = tuple((each.thread, each.processed) for each in self._receivers.values() if each.is_changed)
         for thread, _ in processed:
@@ -231,7 +232,7 @@ class EngineWorld:
                     )
 
     def _skip_arrivals(self, before: Peers) -> None:
-        """Skip the arrivals that senders had in an earlier run, or would have had before the time begins."""
+        """Skip the arrivals of an earlier run, and those before the start of the virtual time."""
         arrivals, counted, left = self._arrivals, dict.fromkeys(self._by_client, 0), before.arrived_count
         while (instant := arrivals.next_ns) < before.at_ns or (instant == before.at_ns and left > 0):
             counted[self._by_client[arrivals.pop()[0]]] += 1
@@ -259,7 +260,7 @@ class EngineWorld:
             self._send(sender)
 
     def _send(self, sender: Sender) -> None:
-        """Send what it holds, while the thread runs."""
+        """Send the messages that a sender holds, while its thread runs."""
         while sender.held and self._is_powered and self._engine.is_running(sender.thread):
             number, payload = sender.send()
             self._receive(Arrived(sender.thread, number, payload))
@@ -270,7 +271,7 @@ class EngineWorld:
             self._engine.receive(self.now, message)
 
     def _finish_turn(self) -> None:
-        """Store, release, report: until the engine has nothing more."""
+        """Store records, release messages and report events until the engine has none left."""
         while self._is_powered:
             ready = self._engine.take_ready()
             if not (ready.records or ready.messages or ready.events):
@@ -332,12 +333,12 @@ class EngineWorld:
             self._later(receiver.declared.reply_delay_ns, lambda: self._reply(receiver, action, presence))
 
     def _reply(self, receiver: OutboundPeer, reply: Arrived, presence: int) -> None:
-        """Have a reply arrive, unless the connection that it travels on, or the process, has changed meanwhile."""
+        """Pass a reply to the engine, unless the connection or the process has changed meanwhile."""
         if presence == receiver.presence:
             self._receive(reply)
 
     def _carry_out(self, planned: PlannedInterruption) -> None:
-        """Have something that the scenario plans begin or end."""
+        """Begin or end an interruption that the scenario plans."""
         at_ns, what, name, is_end = planned
         self._planned = (at_ns, 1 + (self._planned[1] if self._planned[0] == at_ns else 0))
         self._plan.note(planned)
@@ -355,7 +356,7 @@ class EngineWorld:
                 self._receive(Connected(name) if is_end else ConnectionLost(name))
 
     def _lose_power(self) -> None:
-        """End every process; what was stored is stored."""
+        """Crash every process, as a power failure does; stored records remain."""
         for process in self.settings.processes:
             self._receive(ProcessStopped(process.name, is_crash=True))
         self._finish_turn()
@@ -374,7 +375,7 @@ class EngineWorld:
 
 
 def arrivals_scenario(scenario: Scenario) -> Scenario:
-    """Return the senders as groups of clients with traffic to each.
+    """Return a scenario of clients in which each sender is a group with its traffic.
 
     The arrival streams of all models are made from such a scenario.
     """
