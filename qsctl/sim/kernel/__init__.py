@@ -3,9 +3,10 @@
 In: addresses of record arrays (`jit.address_of`) and numbers. Out: the same arrays, changed in place.
 
 - `jit.py`: `kernel` and `inlined` decorate every compiled function;
-- `ready_made.py`: machine code that a wheel or an image brings, for the processors of `processor.py`; `object_code.py`
+- `ready_made.py`: machine code shipped with a wheel or an image, for the processors of `processor.py`; `object_code.py`
   makes it;
-- `_compiler.py`: the only importer of numba, for what is not ready-made. It keeps compiled code in a directory of
+- `_compiler.py`: the only importer of numba, for kernels without ready-made code. It caches compiled code in a
+directory of
   qsctl's own (`cache_directory.py`), from which `_unused_caches.py` removes files of old versions; `compilations.py`
   reports its work;
 - `records.py`: the layout of every array, and the one record that leads to all of them;

@@ -1,4 +1,4 @@
-"""The only importer of numba: how kernels are compiled where no ready-made machine code fits, and how they are cached.
+"""Compilation of kernels by numba where no ready-made machine code fits, and its cache; the only importer of numba.
 
 Imported when the first kernel has to be compiled, or loaded from numba's cache: its import costs half a second.
 """
@@ -54,7 +54,7 @@ CACHED: Final = opened(CACHE_DIRECTORY)
 
 
 class _Forwarded(Listener):
-    """numba's compilations, reported to those who listen to ours."""
+    """The listener that reports numba's compilations to `compilations`."""
 
     def on_start(self, _event: Any) -> None:
         started()
@@ -135,10 +135,10 @@ _LONGEST_WAIT_S: Final = 300.0
 
 
 class _Turn:
-    """The lock of the cache's directory: of processes that start together one compiles, and the others take it over.
+    """The lock of the cache's directory: of concurrent processes one compiles, and the others load its result.
 
-    Held from the miss of a kernel to the end of its compilation, and over those that this one needs meanwhile. Where
-    the file system has no locks each process compiles for itself.
+    It is held from a cache miss to the end of the kernel's compilation, nested compilations included. Where the file
+    system does not support locks, each process compiles for itself.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -146,7 +146,7 @@ class _Turn:
         self._depth = 0
 
     def compiling(self, compile_kernel: Callable[[Any], Any], signature: Any) -> Any:
-        """Return what numba compiled, or found in the cache; however it ends, others may compile then."""
+        """Return the code that numba compiles or loads; release the lock after the outermost one, also on errors."""
         with global_compiler_lock:  # numba's own: one thread of a process compiles
             self._depth += 1
             try:
@@ -157,7 +157,7 @@ class _Turn:
                     self._lock.release(force=True)
 
     def wait(self) -> None:
-        """Wait until no other process compiles; to those who look at compilations the wait is one."""
+        """Wait until no other process compiles, and acquire the lock; a wait is reported as a compilation."""
         if self._lock.is_locked:
             return
         try:
@@ -170,11 +170,11 @@ class _Turn:
 
 
 class _CodeLocator(_CacheLocator):
-    """Folder of the compiled code of one function, and the stamp of its source.
+    """The cache folder of one function's compiled code, and the stamp of its source.
 
-    `CACHE_DIRECTORY` is of one text of the simulator's sources: code is found by the module, so that every copy of
-    these sources has it, as installations, checkouts and images of one version are. numba's own places are of a path
-    and a time of modification. A function of another package, as of a test, is known by its path and its file's text.
+    `CACHE_DIRECTORY` depends on the text of the simulator's sources, and the folder on the module's name, so that all
+    copies of the same sources (installations, checkouts, images) share the code. numba's own locators use a path and a
+    time of modification. A function of another package, such as a test, is identified by its path and its file's text.
     """
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
@@ -191,7 +191,7 @@ class _CodeLocator(_CacheLocator):
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _CodeLocator | None:
-        """Return the place, or None: nothing can be kept there."""
+        """Return the locator of a function, or None where its folder cannot be created."""
         found = cls(function, file)
         try:
             found.ensure_cache_path()  # type: ignore[no-untyped-call]
@@ -204,13 +204,13 @@ class _CodeLocator(_CacheLocator):
         return os.fspath(self._path)
 
     def get_source_stamp(self) -> str:
-        """Return what changes with the text of the function's file; ours are in the directory's name."""
+        """Return a stamp that changes with the text of the function's file; for our own, the directory's name."""
         if self._is_ours:
             return CACHE_DIRECTORY.name
         return hashlib.blake2b(Path(self._py_file).read_bytes(), digest_size=16).hexdigest()
 
     def get_disambiguator(self) -> str:
-        """Return what functions of one name differ by."""
+        """Return a text that distinguishes functions of the same name in a file: the line number."""
         return str(self._line)
 
 
@@ -219,13 +219,13 @@ class _FoundByModule(CompileResultCacheImpl):
 
 
 class _SharedCache(FunctionCache):
-    """numba's cache of one function, which looks again when it is this process's turn to compile."""
+    """The cache of one function, which is searched again once this process has the lock to compile."""
 
     _impl_class = _FoundByModule
     turn = _Turn(CACHE_DIRECTORY)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code, or None: it is compiled then."""
+        """Return the cached code, or None, after which numba compiles the function."""
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             self.turn.wait()
@@ -234,17 +234,17 @@ class _SharedCache(FunctionCache):
 
 
 class _PartCode(JITCodeLibrary):
-    """The code of a part: linked with that of the parts it calls, and neither optimized nor turned into machine code.
+    """The code of a part, linked with the parts that it calls, but neither optimized nor compiled to machine code.
 
     numba does both for each function, with all its callees, again for each of its callers, which took most of the
     compilation time.
     """
 
     codegen = SimpleNamespace(set_env=lambda _name, _environment: None)
-    """The environment of a part is that of its kernel: parts raise nothing, and have nothing of the interpreter's."""
+    """A stub that sets no environment: parts raise no exception and use no object of the interpreter."""
 
     def finalize(self) -> None:
-        """Link, and leave the rest to the kernel."""
+        """Link the callees' code; optimization and machine code are left to the kernel."""
         for library in dict.fromkeys(self._linking_libraries):
             if hasattr(self, "_reload_init"):  # numba 0.62 and newer
                 self._reload_init.update(library._reload_init)
@@ -254,7 +254,7 @@ class _PartCode(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int | None:
-        """Return what raises TypeError: a part is called by kernels alone."""
+        """Return the address of a function that raises TypeError, since only kernels can call a part."""
         return ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 
 
@@ -286,7 +286,7 @@ _PART: Final[dict[str, Any]] = {"pipeline_class": _PartCompiler, "no_cpython_wra
 
 
 def dispatcher(function: Callable[..., Any], *, is_part: bool, is_inlined: bool) -> Any:
-    """Return numba's form of a function, which compiles it for each types of its arguments."""
+    """Return numba's dispatcher of a function, which compiles it for each combination of argument types."""
     options = dict(_PART if is_part else {})
     if is_inlined:
         options["forceinline"] = True
@@ -299,7 +299,7 @@ def dispatcher(function: Callable[..., Any], *, is_part: bool, is_inlined: bool)
 
 
 def stand_in_for(kind: type, numbas_form: Callable[[Any], Any]) -> None:
-    """Have numba take a global of class `kind` in a kernel for what `numbas_form` returns of it."""
+    """Let numba replace a global of class `kind` in a kernel by the result of `numbas_form` for it."""
     typing_context = cpu_target.typing_context
 
     @typeof_impl.register(kind)
@@ -339,10 +339,10 @@ def array_value(context: Any, builder: Any, numba_type: Any, address: Any, rows:
 
 
 def use_processor(name: str) -> None:
-    """Have numba compile for a processor by LLVM's name.
+    """Let numba compile for the processor that LLVM calls `name`.
 
     Raises:
-        RuntimeError: it has begun to compile for this machine's own.
+        RuntimeError: numba already compiles for this machine's processor.
     """
     setattr(numba_config, "CPU_NAME", name)  # noqa: B010 - numba declares no types of it
     setattr(numba_config, "CPU_FEATURES", "")  # noqa: B010 - numba declares no types of it

@@ -23,7 +23,7 @@ _NAMED: Final = re.compile(r"kernels-[0-9a-f]{16}")
 
 
 def mark_used(directory: Path) -> None:
-    """Note that a version's directory is in use, unless that was noted today; in silence where it cannot be."""
+    """Mark a version's directory as used, at most once a day; ignore errors."""
     with suppress(OSError):
         if time.time() - directory.stat().st_mtime > _MARKED_EVERY_S:
             directory.touch()

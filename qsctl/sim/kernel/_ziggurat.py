@@ -6,7 +6,7 @@ would have if the tail were in it. The tables are worked out in decimal arithmet
 the same bits on every machine.
 
 Source: G. Marsaglia, W. W. Tsang, "The ziggurat method for generating random variables", Journal of Statistical
-Software 5 (8), 2000. Which layer, which sign and how far are independent bits here, as J. A. Doornik asks for ("An
+Software 5 (8), 2000. Layer, sign and position are drawn from independent bits, as J. A. Doornik requires ("An
 improved ziggurat method to generate normal random samples", University of Oxford, 2005).
 """
 
@@ -28,7 +28,7 @@ _TERMS: Final = 150
 
 
 def _tables() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the ends of the layers, what part of each is below the density for sure, and the density at the ends."""
+    """Return the ends of the layers, the part of each that is surely below the density, and the density at the ends."""
     with localcontext(Context(prec=_DIGITS)):
         tail = Decimal(_TAIL)
         fraction = tail

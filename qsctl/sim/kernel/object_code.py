@@ -33,12 +33,12 @@ library leaves the exponent open, and numba's is 0."""
 
 
 def compile_for(baseline: Baseline) -> None:
-    """Have what this process compiles from now on use the instructions of a baseline alone; before the first kernel."""
+    """Restrict this process's compilations to the instructions of a baseline; call it before the first kernel."""
     use_processor(baseline.name)
 
 
 def made_kernels() -> Iterator[tuple[KernelEntry, bytes]]:
-    """Yield an entry and its object file for every kernel that this process compiled and that Python can call so."""
+    """Yield an entry and its object file for every kernel that this process compiled and that an entry can call."""
     number = 0
     for name in sorted(KERNELS):
         for compiled in KERNELS[name].dispatcher.overloads.values():
@@ -76,10 +76,10 @@ def _results_of(numba_type: Any) -> tuple[str, ...] | None:
 def _object_file(
     compiled: Any, arguments: tuple[str, ...], results: tuple[str, ...], symbol: str
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return the machine code of a kernel behind an entry, and the functions of the C library that it calls.
+    """Return an object file with a kernel and its entry, and the names of the C library's functions that it calls.
 
     Raises:
-        RuntimeError: the code needs something else than the C library: it would not be numba's alone.
+        RuntimeError: the code calls a function that is not of the C library.
     """
     codegen = compiled.target_context.codegen()
     module = binding.parse_bitcode(compiled.library._final_module.as_bitcode())
@@ -102,7 +102,7 @@ def _object_file(
 
 
 def _drop_unused(module: Any, machine: Any) -> None:
-    """Remove the wrappers for Python, and what only these call."""
+    """Remove the wrappers for Python, and the functions that only these call."""
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=1))
     passes = binding.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
@@ -111,7 +111,7 @@ def _drop_unused(module: Any, machine: Any) -> None:
 
 
 def _entry(compiled: Any, arguments: tuple[str, ...], results: tuple[str, ...], symbol: str) -> Any:
-    """Return a module with the entry: plain arguments in, results in words, and at their end whether it raised."""
+    """Return a module with the entry, which writes results as 64-bit words and, last, whether the kernel raised."""
     context, described = compiled.target_context, compiled.fndesc
     codegen = context.codegen()
     module = ir.Module(symbol)

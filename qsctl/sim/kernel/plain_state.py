@@ -6,7 +6,7 @@ from typing import Any
 
 
 class PlainState:
-    """Arrays as they are, by the names that the record has for their addresses, and numbers as in the record."""
+    """The fields of the state record as attributes: arrays in place of their addresses, and numbers."""
 
     def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
         vars(self).update(_numbers=numbers, _arrays=arrays)

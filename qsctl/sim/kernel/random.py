@@ -1,4 +1,4 @@
-"""Counter-based random numbers: draw n of a stream is a hash of the stream's key and n, whatever else is drawn.
+"""Counter-based random numbers: draw n of a stream is a hash of the stream's key and n, independent of other draws.
 
 So a client's arrivals stay the same when other clients, queues or limits change (common random numbers), and any
 number of workers draws the same. The functions use integer arithmetic and the four operations and square root of
@@ -53,8 +53,8 @@ def stream_keys(
 ) -> npt.NDArray[np.uint64]:
     """Return the keys of streams that differ by a number from 0 on: `stream_key` of the names, a number, the purpose.
 
-    What their texts begin with is hashed once, so that each takes 0.6 µs. A hash in arrays of NumPy takes longer; a
-    kernel would not, and would have to be compiled where there is no ready-made one.
+    The common beginning of their texts is hashed once, so that each takes 0.6 µs. Hashing in NumPy arrays takes longer;
+    a kernel does not, but has to be compiled where no ready-made code exists.
     """
     begin = "\x1f".join(str(part) for part in (seed, replication, *names, ""))
     begun = hashlib.blake2b(begin.encode(), digest_size=8)
@@ -69,7 +69,7 @@ def stream_keys(
 
 @inlined
 def uniform_bits(key: Any, n: int) -> Any:
-    """64 random bits: draw `n` ≥ 0 of the stream `key` (the mixer of splitmix64)."""
+    """Return 64 random bits: draw `n` ≥ 0 of the stream `key` (the mixer of splitmix64)."""
     z = key + (np.uint64(n) + ONE) * GOLDEN
     z = (z ^ (z >> S30)) * MIX_1
     z = (z ^ (z >> S27)) * MIX_2
@@ -78,7 +78,7 @@ def uniform_bits(key: Any, n: int) -> Any:
 
 @inlined
 def uniform(key: Any, n: int) -> float:
-    """In (0, 1): the 53 upper bits, half a step off the ends."""
+    """Return a uniform draw in (0, 1), from the 53 upper bits, at least half a step from both ends."""
     return (float(uniform_bits(key, n) >> S11) + 0.5) * TWO_53
 
 
@@ -111,7 +111,7 @@ def logarithm(x: float) -> float:
 
 @inlined
 def exponential(x: float) -> float:
-    """E to the power x, the same on every machine; beyond ±700 that of ±700."""
+    """Return e to the power x, the same on every machine; x is limited to ±700."""
     x = min(max(x, -700.0), 700.0)
     k = np.floor(x * (1.0 / LN_2) + 0.5)
     r = (x - k * LN_2_HIGH) - k * LN_2_LOW
@@ -134,13 +134,13 @@ def exponential(x: float) -> float:
 
 @inlined
 def with_sign(distance: float, bits: Any) -> float:
-    """Return a number ≥ 0, or its negative in half of all cases: a branch on it would be foreseen in half of them."""
+    """Return `distance` with a random sign, without a branch: the processor would mispredict half of them."""
     return float(np.uint64(np.float64(distance).view(np.uint64) | ((bits & NEGATIVE) << S55)).view(np.float64))
 
 
 @inlined
 def normal(key: Any, n: int) -> float:
-    """Draw `n` of the standard normal distribution, by a ziggurat: see `kernel.ziggurat`."""
+    """Return draw `n` of the standard normal distribution, by the ziggurat of `_ziggurat.py`."""
     own = uniform_bits(key, n)
     layer = own & LAYER
     part = float(own >> S11) * TWO_53
@@ -151,7 +151,7 @@ def normal(key: Any, n: int) -> float:
 
 @kernel
 def normal_by_rejection(own: Any) -> float:
-    """Return a normal draw whose first bits are below no density for sure; from then on it has a stream of its own."""
+    """Return a normal draw by rejection, for first bits outside the sure part of a layer; `own`: the draw's stream."""
     bits = own
     for attempt in range(TRIES):
         layer = bits & LAYER

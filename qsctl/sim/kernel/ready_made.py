@@ -1,11 +1,11 @@
 """Machine code of kernels that was made with the wheel, the image or by `qsctl compile`, for a common processor.
 
-A folder of object files with an index. It is used when it was made of these very sources, for this system, and of
-instructions that this processor has; whatever else it holds is left alone, and numba compiles as if there were none.
+A folder of object files with an index. It is used if it was made from the same sources, for this system, and with
+instructions that this processor has; else it is ignored, and numba compiles.
 Neither numba nor its version matters here: llvmlite loads the object files, in a tenth of the time of numba's import.
 
-Invariant: code whose digest is not that of the index, or that asks for a feature of the processor or a function that
-the C library lacks, is never loaded.
+Invariant: code whose digest differs from the index, or that requires a feature that the processor lacks or a function
+that the C library lacks, is never loaded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ OWN: Final = CACHE_DIRECTORY / "ready-made"
 
 
 def folders() -> tuple[Path, ...]:
-    """Return the folders of ready-made code, the first usable one counts: that of the installed package, then `OWN`.
+    """Return the folders of ready-made code in the order of search: that of the installed package, then `OWN`.
 
     `QSCTL_KERNELS`, when set, is the only one.
     """
@@ -95,13 +95,13 @@ def _contents(found: Path, entry: KernelEntry) -> bytes | None:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest by which the index knows an object file."""
+    """Return the digest of an object file that the index records."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=256)
 def layout_of(dtype: np.dtype[Any]) -> str:
-    """Return the text of a layout of rows: names, places and kinds, size and alignment."""
+    """Return the layout of an array's rows as text: names, offsets and types of fields, size and alignment."""
 
     def described(each: np.dtype[Any]) -> object:
         if each.names is None:
@@ -141,7 +141,7 @@ def _type_of(value: Any) -> str:
 
 
 def types_of(arguments: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return the types of a call by which ready-made code is found."""
+    """Return the types of a call's arguments as texts, by which ready-made code is found."""
     return tuple([_type_of(each) for each in arguments])
 
 
@@ -192,7 +192,7 @@ def ready_made(kernel: str) -> dict[tuple[str, ...], ReadyMade]:
 
 
 class _Engine:
-    """The loader of object files into the process; they stay until it ends."""
+    """The loader of object files into the process; they remain loaded until it ends."""
 
     _lock: Final = threading.Lock()
     _engine: Any = None
@@ -231,10 +231,10 @@ _ARGUMENTS: Final[dict[str, Any]] = {
 
 
 def _callable(entry: KernelEntry, address: int) -> ReadyMade:
-    """Return the caller of the code: it passes the arguments as the C language gives them, and a place for results.
+    """Return a function that calls the code by C conventions and returns its results.
 
-    An array is two arguments, its first row and the number of rows. Of the results each is eight bytes; the last of all
-    is not 0 when the kernel raised.
+    An array is two arguments, its first row and the number of rows. Each result has eight bytes; after them a word is
+    not 0 if the kernel raised an exception.
     """
     kinds: list[Any] = []
     arrays = [each.startswith(CONTIGUOUS) for each in entry.arguments]

@@ -29,7 +29,7 @@ from qsctl.sim.kernel.records import (
 
 @inlined_part
 def allocate(state: Any) -> int:
-    """Take a node from the free list; the caller made sure that there is one."""
+    """Remove a node from the free list and return it; the caller has checked that the list is not empty."""
     broker = row(state, 0, STATE)
     node = wide(broker.free)
     broker.free = row(broker.nodes, node, NODE).next
@@ -38,7 +38,7 @@ def allocate(state: Any) -> int:
 
 @inlined_part
 def release(state: Any, node: int) -> None:
-    """Give a node back."""
+    """Return a node to the free list."""
     broker = row(state, 0, STATE)
     row(broker.nodes, node, NODE).next = broker.free
     broker.free = node
@@ -49,7 +49,7 @@ def delivered_row(
     log: Any, cursor: int, born: int, enter: int, wait: int, send: int, acknowledge: int, c: int, topic: int, size: int,
     queue: int, indication: int, attempts: int,
 ) -> None:  # fmt: skip
-    """Write the `LOG_ROW` of a delivered message; a duration is NONE where its end did not come."""
+    """Write the `LOG_ROW` of a delivered message; a duration whose end did not happen is NONE."""
     written = row(log, cursor, LOG_WORDS)
     written.enqueued_ns = born
     written.enter_ns = enter
@@ -63,7 +63,7 @@ def delivered_row(
 
 @inlined_part
 def next_row(state: Any) -> int:
-    """Return the place of one more row; the caller made sure that there is one."""
+    """Return the index of the next log row; the caller has checked that the log is not full."""
     broker = row(state, 0, STATE)
     cursor = wide(broker.log_count)
     broker.log_count = cursor + 1
@@ -72,9 +72,9 @@ def next_row(state: Any) -> int:
 
 @inlined_part
 def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
-    """Return how long after its arrival a message entered its queue.
+    """Return the time in ns from a message's arrival to its entry into its queue.
 
-    A guaranteed one may wait at its endpoint before.
+    A guaranteed message may wait at its endpoint before.
     """
     broker = row(state, 0, STATE)
     if queue == 0 and row(broker.clients, c, CLIENT).traits & TRACKED:
@@ -84,13 +84,13 @@ def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
 
 @part
 def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -> None:
-    """Append a delivered message from what its node remembers; `sent` and `acknowledged` are NONE where not."""
+    """Append the row of a delivered message from its node; `sent` and `acknowledged` are NONE where missing."""
     log_sent(state, c, node, sent, acknowledged, wide(DELIVERED))
 
 
 @part
 def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcome: int) -> None:
-    """Append a message that went to the TCP transmit queue: delivered, or still held until its acknowledgment."""
+    """Append the row of a message sent to the TCP transmit queue: delivered, or held until its acknowledgment."""
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     tag = row(broker.nodes, node, NODE).tag
@@ -114,7 +114,7 @@ def undelivered_row(
 ) -> None:
     """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter.
 
-    `enter` is 0 for one that never had to wait outside its queue, NONE for one that still does.
+    `enter` is 0 for a message that never waited outside its queue, and NONE for one that still waits there.
     """
     written = row(row(state, 0, STATE).log, next_row(state), LOG_WORDS)
     written.enqueued_ns = born
