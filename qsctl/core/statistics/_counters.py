@@ -1,7 +1,8 @@
 """The statistics of one queue: every counter and variable of its status, folded from events [QS 6.2].
 
 Decides: the events that each counter counts. `count` may run four times a sample, so it only adds to plain integers;
-means and windows are worked out when they are read. `next_deadline` is the time of publication, the engine sends.
+means and windows are computed when the status is read. `next_deadline` is the time of the next periodic publication;
+the engine publishes.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _TOTALS: Final = tuple(
 
 
 class QueueStatistics:
-    """Counts what one queue did, from the moment it was created.
+    """The counters and statistic variables of one queue, since its creation.
 
     `change` is counted since the status was last read by a command [QS 5.4.4]; a publication does not reset it
-    [QS 2.15.3]. Our reading of the variables: latency is the time from enqueued to first sent, so that waiting for
-    a slow consumer does not pass for a slow service; a sample is dequeued when it leaves the queue for good, whatever
-    the cause, so that enqueue less dequeue is the queue's growth.
+    [QS 2.15.3]. The variables, as qsctl interprets them: latency is the time from enqueuing a sample to sending it for
+    the first time; a sample is dequeued when it leaves the queue for good, whatever the cause, so that enqueue
+    throughput less dequeue throughput is the growth of the queue.
     """
 
     __slots__ = (
@@ -98,7 +99,7 @@ class QueueStatistics:
         _COUNT[type(event)](self, event)
 
     def count_all(self, events: Sequence[Event]) -> None:
-        """Count events of this queue, in order. The four of a sample's usual way are counted here, in one loop."""
+        """Count events of this queue, in order; the four kinds of an ordinary delivery are counted inline."""
         received = enqueued = sent = sent_at_once = dequeued = acknowledged = 0
         latency = self._latency
         may_close = events[-1].at_ns >= self._period_ends_at_ns  # time does not run backwards
@@ -138,13 +139,13 @@ class QueueStatistics:
         self._acknowledged += acknowledged
 
     def status(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
-        """Answer a command: `change` starts again from zero [QS 5.4.4]."""
+        """Return the status for a command, and restart its `change` from zero [QS 5.4.4]."""
         status = self.publication(now, queue_name, current)
         self._last_read = status.total
         return status
 
     def publication(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
-        """Return the same status, read without resetting anything (chapter 6)."""
+        """Return the status for a periodic publication, which leaves `change` as it is [QS 6]."""
         if now >= self._period_ends_at_ns:
             self._close_period(now)
         total = self.counters()
@@ -168,14 +169,14 @@ class QueueStatistics:
         )
 
     def counters(self) -> Counters:
-        """Return the counters since the queue was created."""
+        """Return the totals of the counters of [QS 6.2], since the queue was created."""
         return Counters(*(getattr(self, name) for name in _TOTALS))
 
     def _in_period(self) -> tuple[int, int, int]:
         return self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period
 
     def additional(self) -> AdditionalCounters:
-        """Those of ours."""
+        """Return the counters of qsctl that [QS 6.2] does not define."""
         return AdditionalCounters(self._restored, self._duplicate, self._flushed)
 
     def next_deadline(self) -> Nanoseconds | None:
@@ -183,7 +184,7 @@ class QueueStatistics:
         return self._publication_at_ns if self._publishes and self._publication_at_ns < INFINITE_NS else None
 
     def advance(self, now: Nanoseconds) -> bool:
-        """Return whether a publication is due at `now`. Publications that were slept through are not made up for."""
+        """Return whether a publication is due at `now`, and schedule the next one; missed publications are skipped."""
         if not self._publishes or now < self._publication_at_ns:
             return False
         missed = (now - self._publication_at_ns) // self._publication_period_ns
@@ -191,7 +192,7 @@ class QueueStatistics:
         return True
 
     def snapshot(self) -> bytes:
-        """Everything, to be stored, so that counters and windows outlive the process."""
+        """Return all counters and windows as JSON for `restore`, so that they outlive the process."""
         return msgspec.json.encode(
             StoredStatistics(
                 self._created_at_ns,
@@ -212,12 +213,12 @@ class QueueStatistics:
         )
 
     def restore(self, snapshot: bytes) -> None:
-        """Continue from a snapshot, in a queue that counted only its own restart so far.
+        """Add the counters of a snapshot and resume its windows; until now only the events of the restart are counted.
 
-        A snapshot with another number of held samples than was restored is older than the store, as after a kill: its
-        counters would never balance again. So it is ignored; the restored samples are counted as such, and all else
-        from zero. Windows gathered with another sampling period cannot be continued: they start empty, the counters
-        stay.
+        A snapshot whose number of held samples differs from the number that the restart restored is older than the
+        store, as after a kill, and its counters would never balance. It is ignored: the restored samples are counted
+        as restored, and the other counters start from zero. Windows with another sampling period than the configured
+        one start empty; the counters are kept.
 
         Raises:
             Damaged: the bytes are not a snapshot; nothing was changed.
@@ -263,7 +264,7 @@ class QueueStatistics:
         self._enqueued_in_period = self._dequeued_in_period = self._sent_in_period = 0
 
     def _close_period(self, now: Nanoseconds) -> None:
-        """End the open sampling period and open the one that holds `now`; empty ones between need no entry."""
+        """Close the open sampling period and open the one that contains `now`; empty ones in between are not stored."""
         began = self._period_began_at_ns
         if self._latency.count:
             self._sending_latency.close_period(began, self._latency)
@@ -280,7 +281,7 @@ class QueueStatistics:
         self._period_began_at_ns = began + passed * self._sampling_period_ns
         self._period_ends_at_ns = later(self._period_began_at_ns, self._sampling_period_ns)
 
-    # One counting method for each usual kind of event and each of which more than the number is counted.
+    # Frequent kinds of event, and those that change more than one counter, have methods of their own.
 
     def _count_received(self, _event: SampleReceived) -> None:
         self._received += 1
@@ -335,7 +336,7 @@ class QueueStatistics:
         self._restored += event.count
 
     def _count_nothing(self, _event: SampleDeadLettered | DeadLetterDeferred) -> None:
-        """Count nothing: a dead letter is counted as the removal that follows; one that has to wait is still held."""
+        """Count nothing: a dead letter is counted by its removal, which follows; a deferred one is still held."""
 
 
 def _counts_in(name: str) -> Callable[[QueueStatistics, Event], None]:

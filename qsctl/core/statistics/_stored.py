@@ -1,6 +1,6 @@
-"""The statistics of a queue as they are stored between two processes [QS 6.2].
+"""The stored form of a queue's statistics, for the next process of the service [QS 6.2].
 
-Decides: what of them outlives a process. Only those of a service that lives in a state directory do.
+Decides: the counters and windows that outlive a process. Only a service with a state directory stores them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qsctl.instant import Nanoseconds
 
 
 class StoredVariables(msgspec.Struct, frozen=True):
-    """Stored windows, by variable, and the values of the sampling period that was open."""
+    """The windows of each statistic variable, and the values of the sampling period that was not yet over."""
 
     sending_latency: tuple[WindowState, ...]
     enqueue_throughput: tuple[WindowState, ...]
@@ -25,7 +25,7 @@ class StoredVariables(msgspec.Struct, frozen=True):
 
 
 class StoredStatistics(msgspec.Struct, frozen=True):
-    """A stored `QueueStatistics`."""
+    """The state of a `QueueStatistics` in a snapshot."""
 
     created_at_ns: Nanoseconds
     sampling_period_ns: Nanoseconds
@@ -37,7 +37,7 @@ class StoredStatistics(msgspec.Struct, frozen=True):
 
 
 def decode_statistics(snapshot: bytes, queue_name: str) -> StoredStatistics:
-    """Read the statistics of a queue.
+    """Decode a snapshot of `QueueStatistics`; the queue's name is for the error.
 
     Raises:
         Damaged: the bytes are not a snapshot.

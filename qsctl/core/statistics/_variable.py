@@ -1,8 +1,8 @@
 """Statistic variables: count, mean, minimum, maximum and deviation over windows [QS 3.3.4.3].
 
-Values are gathered once a sampling period [QS 3.3.4.3.1]. A window is a ring of summaries of such periods; a summary
-counts while any part of its time lies in the window, so a window is wrong by at most one sampling period, or by 1/360
-of itself where 360 periods are fewer than it holds. Memory is bounded whatever the sampling period is.
+Values are summarized once a sampling period [QS 3.3.4.3.1]. A window is a sequence of buckets, each the summary of one
+sampling period, or of as many as are needed for 360 buckets to cover the window, which bounds memory. A bucket counts
+while any part of its time is in the window, so a window may be too long by at most one bucket.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from qsctl.core.statistics.status import StatisticMetrics, StatisticVariable
 from qsctl.instant import HOUR_NS, INFINITE_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS, Nanoseconds
 
 BUCKETS_A_WINDOW: Final = 360
-"""The most summaries that one window keeps."""
+"""Number of buckets that cover a window, at most."""
 
 
 class Summary:
-    """Integers reduced to what mean and deviation need. Exact: integers do not round."""
+    """Count, sum, sum of squares, minimum and maximum of integers; exact, since nothing is rounded."""
 
     __slots__ = ("count", "maximum", "minimum", "squares", "total")
 
@@ -34,7 +34,7 @@ class Summary:
         self.maximum = maximum
 
     def add(self, value: int) -> None:
-        """Take one more value in."""
+        """Add one value."""
         if not self.count:
             self.minimum = self.maximum = value
         elif value < self.minimum:
@@ -46,7 +46,7 @@ class Summary:
         self.squares += value * value
 
     def merge(self, other: Summary) -> None:
-        """Take all values of another summary in."""
+        """Add all values of another summary."""
         if not other.count:
             return
         if not self.count:
@@ -59,32 +59,32 @@ class Summary:
         self.squares += other.squares
 
     def add_zeros(self, count: int) -> None:
-        """Take `count` values of zero in: sampling periods in which nothing happened."""
+        """Add `count` values of zero, in constant time; add none for a negative `count`."""
         if count > 0:
             self.merge(Summary(count))
 
     def deviation(self) -> float:
-        """Return the standard deviation of the values themselves, not an estimate for a larger population."""
+        """Return the population standard deviation of the values; 0 for fewer than two."""
         if self.count < 2:
             return 0.0
         return sqrt(max(0, self.count * self.squares - self.total * self.total)) / self.count
 
     def values(self) -> tuple[int, int, int, int, int]:
-        """Return what the constructor takes."""
+        """Return count, sum, sum of squares, minimum and maximum: the arguments of the constructor."""
         return self.count, self.total, self.squares, self.minimum, self.maximum
 
 
 class WindowState(msgspec.Struct, frozen=True, array_like=True):
-    """A window's summaries, to be stored: (bucket index, summary) in ascending order."""
+    """The stored form of a `Window`: pairs of bucket index and `Summary.values`, in ascending order."""
 
     period_ns: Nanoseconds
     buckets: tuple[tuple[int, tuple[int, int, int, int, int]], ...]
 
 
 class Window:
-    """The summaries of the last `period_ns`; an infinite period is the up time.
+    """The values of the last `period_ns` in buckets; an infinite period is the time since the queue was created.
 
-    `origin_ns` is when the queue was created; sampling periods and buckets are counted from it.
+    `origin_ns` is the time of the queue's creation, at which the first sampling period and bucket begin.
     """
 
     __slots__ = ("_buckets", "_origin_ns", "_step_ns", "period_ns")
@@ -100,7 +100,7 @@ class Window:
         self._buckets: deque[tuple[int, Summary]] = deque()
 
     def add(self, at_ns: Nanoseconds, summary: Summary) -> None:
-        """Keep the summary of the sampling period that began at `at_ns`; drop what left the window."""
+        """Add the summary of the sampling period that began at `at_ns`; drop the buckets that left the window."""
         if not summary.count:
             return
         index = (at_ns - self._origin_ns) // self._step_ns
@@ -113,11 +113,11 @@ class Window:
             self._buckets.popleft()
 
     def starts_at_ns(self, now: Nanoseconds) -> Nanoseconds:
-        """Return where the oldest bucket that counts at `now` begins."""
+        """Return the begin of the oldest bucket that is at least partly in the window at `now`."""
         return self._origin_ns + self._first_bucket(now) * self._step_ns
 
     def summary(self, now: Nanoseconds) -> Summary:
-        """Everything that counts at `now`."""
+        """Return the summary of all buckets that are at least partly in the window at `now`."""
         first = self._first_bucket(now)
         whole = Summary()
         for index, summary in self._buckets:
@@ -126,11 +126,11 @@ class Window:
         return whole
 
     def state(self) -> WindowState:
-        """Return what `restore` takes."""
+        """Return the buckets for `restore`."""
         return WindowState(self.period_ns, tuple((index, summary.values()) for index, summary in self._buckets))
 
     def restore(self, state: WindowState) -> None:
-        """Take the buckets of an earlier run of the same window."""
+        """Replace the buckets by stored ones of the same window."""
         self._buckets = deque((index, Summary(*values)) for index, values in state.buckets)
 
     def _first_bucket(self, now: Nanoseconds) -> int:
@@ -138,9 +138,9 @@ class Window:
 
 
 class WindowedVariable:
-    """One statistic variable of a queue with its windows.
+    """One statistic variable of a queue, such as its sending latency, with its windows.
 
-    The publication period is always there; the others where `historical` turns them on, shortest first.
+    The first window is the publication period; those that `historical` enables follow, shortest first.
     """
 
     __slots__ = ("_origin_ns", "_publication_period_ns", "_sampling_period_ns", "_windows")
@@ -168,12 +168,12 @@ class WindowedVariable:
         ]
 
     def close_period(self, began_at_ns: Nanoseconds, summary: Summary) -> None:
-        """Keep what one sampling period saw."""
+        """Add the summary of a finished sampling period to all windows."""
         for window in self._windows:
             window.add(began_at_ns, summary)
 
     def latencies(self, now: Nanoseconds, current: Summary) -> StatisticVariable:
-        """Metrics of values in nanoseconds, shown in milliseconds.
+        """Return the metrics of a latency in milliseconds, from values in nanoseconds.
 
         Args:
             now: the instant of reading.
@@ -182,24 +182,25 @@ class WindowedVariable:
         return self._variable([self._latency(window, now, current) for window in self._windows])
 
     def rates(self, now: Nanoseconds, current: int, current_since_ns: Nanoseconds) -> StatisticVariable:
-        """Metrics of samples a second.
+        """Return the metrics of a throughput in samples a second.
 
-        `count` is the number of samples and `mean` their number by the time that the window covers. `minimum`,
-        `maximum` and `std_dev` describe whole sampling periods; before the first is over, the rate so far.
+        `count` is the number of samples, and `mean` that number divided by the time that the window covers. `minimum`,
+        `maximum` and `std_dev` are those of the rates of whole sampling periods; before the first one is over,
+        `minimum` and `maximum` are the mean, and `std_dev` is 0.
 
         Args:
             now: the instant of reading.
-            current: the samples of the sampling period that is still open.
+            current: the number of samples in the sampling period that is still open.
             current_since_ns: when that period began.
         """
         return self._variable([self._rate(window, now, current, current_since_ns) for window in self._windows])
 
     def states(self) -> tuple[WindowState, ...]:
-        """Return the windows, to be stored."""
+        """Return the stored form of the windows, for `restore`."""
         return tuple(window.state() for window in self._windows)
 
     def restore(self, states: tuple[WindowState, ...]) -> None:
-        """Take stored windows back; one that is no longer on is dropped, a new one starts empty."""
+        """Resume stored windows; drop those that are no longer enabled, and start newly enabled ones empty."""
         stored = {state.period_ns: state for state in states}
         for window in self._windows:
             if window.period_ns in stored:

@@ -1,4 +1,4 @@
-"""The statistics of all queues of a service: fed with events, published when due, kept over a restart [QS 6].
+"""The statistics of all queues of a service: counting of events, periodic publication, snapshot and restore [QS 6].
 
 Decides: which events belong to which queue's statistics, and when they are counted.
 """
@@ -32,7 +32,7 @@ def _outstanding_count(consumer: Consumer) -> int:
 
 
 class Monitor:
-    """A queue's statistics, and its place in the agenda for the periodic publication (chapter 6)."""
+    """The statistics of one queue, and the agenda entry of their periodic publication [QS 6]."""
 
     __slots__ = ("_count", "_outbox", "at_rest_count", "queue", "statistics", "wakes_at_ns")
 
@@ -40,13 +40,13 @@ class Monitor:
         self.queue = queue
         self.statistics = QueueStatistics(queue.settings, now)
         self.at_rest_count: int | None = None
-        """Number of samples in the queue, where they were not read; None: they were."""
+        """Number of samples that are in the store and were not read into the queue; None: they were read."""
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self._outbox = outbox
         self._count = count
 
     def next_deadline(self) -> Nanoseconds | None:
-        """Return when the status is next due."""
+        """Return the time of the next publication; None while monitoring is off."""
         return self.statistics.next_deadline()
 
     def advance(self, now: Nanoseconds) -> None:
@@ -58,7 +58,7 @@ class Monitor:
             self._outbox.messages.append(StatusPublication(self.queue.name, status, rests_on))
 
     def counts(self) -> CurrentCounts:
-        """Return what the queue holds. An acknowledged sample leaves at once, so that none is counted as that."""
+        """Return the queue's current counts; that of acknowledged samples is 0, for these are removed at once."""
         queue = self.queue
         held = len(queue.held) if self.at_rest_count is None else self.at_rest_count
         outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()
@@ -66,7 +66,7 @@ class Monitor:
         return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable, consumer_count)
 
     def consumers(self) -> tuple[ConsumerStatus, ...]:
-        """Return the consumers with the most outstanding samples, as many as a status names."""
+        """Return the consumers with the most outstanding samples, at most `CONSUMERS_MAX`."""
         most = nlargest(CONSUMERS_MAX, self.queue.deliveries.consumers.values(), key=_outstanding_count)
         return tuple(
             ConsumerStatus(
@@ -77,10 +77,10 @@ class Monitor:
 
 
 class Monitors:
-    """The statistics of each queue, from the events that the queues leave in the outbox.
+    """The statistics of each queue, from the events that the queues append to the outbox.
 
     Args:
-        outbox: of the queues.
+        outbox: receives the events of all queues; status publications are appended to it.
     """
 
     __slots__ = ("_counted_events", "_monitors", "_outbox")
@@ -88,11 +88,11 @@ class Monitors:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._counted_events = 0
-        """Number of events of the open batch that are counted."""
+        """Number of events of the open batch that are already counted."""
         self._monitors: dict[str, Monitor] = {}
 
     def watch(self, now: Nanoseconds, queues: Iterable[SharedReaderQueue]) -> None:
-        """Begin to count what happens in queues."""
+        """Start the statistics of queues, and schedule their publication."""
         for queue in queues:
             monitor = self._monitors[queue.name] = Monitor(queue, now, self._outbox, self.count_events)
             deadline = monitor.next_deadline()
@@ -100,18 +100,18 @@ class Monitors:
                 self._outbox.agenda.wake(monitor, deadline)
 
     def rest(self, now: Nanoseconds, queue: str, count: int) -> None:
-        """Let a queue of this full name hold samples that are not read: a restart that reads them counts them so."""
+        """Set the number of samples that a queue has in its store, unread, and count them as restored."""
         self._monitors[queue].at_rest_count = count
         if count:
             self._outbox.events.append(SamplesRestored(now, queue, count))
 
     def unwatch(self, queues: Iterable[SharedReaderQueue]) -> None:
-        """Forget queues that are gone."""
+        """Drop the statistics of deleted queues, and their publication."""
         for queue in queues:
             self._outbox.agenda.forget(self._monitors.pop(queue.name))
 
     def count_events(self) -> None:
-        """Count what happened since the last call."""
+        """Count the events in the outbox that were appended since the last call."""
         self._outbox.end_counts()
         events = self._outbox.events
         new = events[self._counted_events :] if self._counted_events else events
@@ -123,19 +123,19 @@ class Monitors:
             self._monitors[queue].statistics.count_all(list(of_queue))
 
     def close_batch(self) -> None:
-        """Count the last events of a batch; those of the next one begin anew."""
+        """Count the remaining events of a batch; the next batch is counted from its first event."""
         self.count_events()
         self._counted_events = 0
 
     def status(self, now: Nanoseconds, queue: str, *, with_consumers: bool = False) -> SharedReaderQueueStatus:
-        """Return the status of a queue of this full name, and start its `change` again from zero [QS 5.4.4]."""
+        """Return the status of the queue with this full name, and restart its `change` from zero [QS 5.4.4]."""
         self.count_events()
         monitor = self._monitors[queue]
         status = monitor.statistics.status(now, queue, monitor.counts())
         return msgspec.structs.replace(status, consumers=monitor.consumers()) if with_consumers else status
 
     def snapshot(self) -> bytes:
-        """Return counters and windows of every queue, so that they outlive the process."""
+        """Return the counters and windows of every queue for `restore`, so that they outlive the process."""
         self.count_events()
         snapshots = {
             name: (each.statistics.snapshot(), each.queue.incarnation) for name, each in self._monitors.items()
@@ -143,14 +143,12 @@ class Monitors:
         return msgspec.msgpack.encode(snapshots)
 
     def restore(self, stored: bytes) -> None:
-        """Continue from the result of `snapshot`; queues that are gone are ignored, even if others have their names
-        now.
+        """Resume the statistics of a `snapshot`; those of deleted queues are ignored, even if a new queue has the name.
 
-        Call it before the first turn. Where a queue's content does not match its counters, see
-        `QueueStatistics.restore`.
+        Call it before the first turn. `QueueStatistics.restore` ignores counters that do not match the queue's content.
 
         Raises:
-            Damaged: the bytes are not such a snapshot; counters read so far stay.
+            Damaged: the bytes are not such a snapshot; the statistics of queues restored before the damage are kept.
         """
         try:
             snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes | tuple[bytes, int]])

@@ -1,4 +1,4 @@
-"""`SharedReaderQueueStatus` [QS 2.15.3, 3.3.4.3, 6.2]: names and order as on the wire."""
+"""`SharedReaderQueueStatus` [QS 2.15.3, 3.3.4.3, 6.2]: the status of a queue, with names and order of the wire."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from qsctl.identity import Guid
 
 CONSUMERS_MAX: Final = 100
-"""Consumers that a status names; those with the most outstanding samples, where there are more."""
+"""Bound of the consumers listed in a status; of more, those with the most outstanding samples are listed."""
 
 
 class StatisticMetrics(msgspec.Struct, frozen=True, array_like=True):
-    """One window of a variable: `count` is the sum of the values, the rest describe them."""
+    """The metrics of one window of a statistic variable; `count` is the sum of the values."""
 
     period_ms: int
     count: int = 0
@@ -24,14 +24,14 @@ class StatisticMetrics(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StatisticVariable(msgspec.Struct, frozen=True, array_like=True):
-    """The window between two publications, and the historical windows that are on, shortest first."""
+    """The metrics of the publication period, and of the enabled historical windows, shortest first."""
 
     publication_period_metrics: StatisticMetrics
     historical_metrics: tuple[StatisticMetrics, ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """Since the service started, or since the status was last read (`…_change` on the wire)."""
+    """The twelve counters of [QS 6.2]: totals, or changes since a command read the status (`…_change` on the wire)."""
 
     received_message_count: int = 0
     sent_message_count: int = 0
@@ -47,7 +47,7 @@ class Counters(msgspec.Struct, frozen=True):
     queue_full_count: int = 0
 
     def since(self, before: Counters) -> Counters:
-        """Return what was counted after `before`."""
+        """Return the difference of each counter to an earlier value of it."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(before), strict=True)
         return Counters(*(now - then for now, then in pairs))
 
@@ -55,13 +55,13 @@ class Counters(msgspec.Struct, frozen=True):
 class AdditionalCounters(msgspec.Struct, frozen=True):
     """Counters beyond the twelve: each sample is counted once by its origin and once by its end.
 
-    With them the rows balance at every instant, also after a restart and after a pause in which producers wrote again:
+    With them the counters balance at every instant, also after a restart and after producers repeated writes:
 
         held = restored + received - duplicate - bounced - waiting
                - acknowledged - expired - failed_delivery - flushed
 
-    where `waiting` are the samples outside a full queue. All count since the service started: samples that a restart
-    finds in the store are restored, not received.
+    where `waiting` are the samples outside a full queue. Samples that a restart finds in the store count as restored,
+    not as received.
     """
 
     restored_message_count: int = 0
@@ -69,7 +69,7 @@ class AdditionalCounters(msgspec.Struct, frozen=True):
     flushed_message_count: int = 0
 
     def held_count(self, counters: Counters) -> int:
-        """Return how many samples are held, and outside, by these and the twelve counters."""
+        """Compute from all counters the number of samples that are in the queue or wait outside it while it is full."""
         came = self.restored_message_count + counters.received_message_count
         refused = self.duplicate_message_count + counters.bounced_message_count
         went = (
@@ -82,10 +82,10 @@ class AdditionalCounters(msgspec.Struct, frozen=True):
 
 
 class CurrentCounts(NamedTuple):
-    """The contents of a queue at this instant.
+    """The numbers of a queue's samples and consumers at one instant.
 
-    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer. Waiting ones are
-    outside a full queue [QS 2.15.4]; undeliverable ones are held because the dead-letter queue has no room.
+    Unacknowledged samples are all samples in the queue; sent ones are outstanding at a consumer. Waiting ones are
+    outside a full queue [QS 2.15.4]; undeliverable ones remain in the queue because the dead-letter queue is full.
     """
 
     message_count: int
@@ -98,45 +98,45 @@ class CurrentCounts(NamedTuple):
 
 
 class ConsumerStatus(msgspec.Struct, frozen=True):
-    """One consumer of a queue [QS 2.10]."""
+    """The status of one consumer of a queue [QS 2.10]."""
 
     consumer_guid: Guid
     source_guid: Guid
-    """Of a requester's reader: what replies are addressed to; nil: any sample of the queue may go to it."""
+    """GUID of a requester, whose replies this consumer receives; nil: it receives any sample of the queue."""
     outstanding_count: int
     unacked_threshold: int
-    """It may be sent a sample while this many, or fewer, are outstanding; -1: always."""
+    """Number of outstanding samples up to which the consumer is sent another one; -1: no bound."""
     reception_enabled: bool
 
 
 class ReplicationStatus(msgspec.Struct, frozen=True):
-    """One replica of a queue [QS 7.1]. Only the master has figures of the others: elsewhere they are 0."""
+    """The status of one replica of a queue [QS 7.1]; the counts of other replicas are 0 except at the master."""
 
     role: str
-    """`master`, `slave`, `candidate`, `learner` (it has no vote before it has caught up) or `failed` (its store)."""
+    """`master`, `slave`, `candidate`, `learner` (without a vote until it has caught up) or `failed` (of its store)."""
     epoch: int
     master: str
-    """The application name of the present master; empty: none is known."""
+    """Application name of the current master; empty: none is known."""
     replica_count: int
     """`<queue_instances>`."""
     quorum_count: int
     up_to_date_count: int
-    """The replicas that hold all that is committed, the master too."""
+    """Number of replicas that have all committed entries, the master included."""
     has_quorum: bool
     """Whether the master is confirmed by a quorum, or the replica follows a master."""
     lag_count: int
-    """Entries that the replica furthest behind lacks; elsewhere those that are not known to be committed."""
+    """At the master, the entries that the slowest replica lacks; elsewhere, those not known to be committed."""
     last_index: int
     commit_index: int
     reason: str
-    """The reason of its role."""
+    """Reason for the role."""
 
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
-    The last six are ours, and not members of the type of [QS 6.2]. `replication` None: it is not replicated.
-    `consumers` is set where the status of this one queue was requested, with at most `CONSUMERS_MAX` of them.
+    The last six members are qsctl's own, not those of the type of [QS 6.2]. `replication` is None for a queue that is
+    not replicated. `consumers` is set in the answer to a request for this one queue, with at most `CONSUMERS_MAX` of them.
     """
 
     queue_name: str
