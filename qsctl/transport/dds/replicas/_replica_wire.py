@@ -1,4 +1,4 @@
-"""The topic of replicas and its type: octets, which only services of one version exchange [QS 7.1]."""
+"""The topic of messages between replicas, and its type: octets, which only services of one version exchange [QS 7.1]."""
 
 # The binding interprets these annotations; for a type checker they are not types.
 # mypy: disable-error-code="type-arg,assignment,valid-type"
@@ -17,6 +17,6 @@ REPLICATION_TOPIC: Final = "qsctl/replication"
 @dataclass
 @final
 class WireReplicaPiece(IdlStruct, typename="RTI.QueuingService.ReplicaPiece"):
-    """A piece of a letter between replicas."""
+    """A fragment of a message between replicas, as encoded by `replica_letters`."""
 
     value: sequence[byte] = b""

@@ -25,21 +25,21 @@ from qsctl.transport.dds.replicas.replica_letters import (
 )
 
 PEERS_MAX: Final = 256
-"""Endpoints of one cluster that are looked after; more are none of ours."""
+"""Bound of the registered endpoints of one cluster; further ones are ignored."""
 
 SILENCE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""Default time that a member may be silent before another process of its name is accepted."""
+"""Default duration of a member's silence after which another process of its name is accepted."""
 
 
 class ReceivedLetter(NamedTuple):
-    """A letter, and whose it is."""
+    """A message, and the name of the member that sent it."""
 
     sender: str
     letter: Letter
 
 
 class Seen(NamedTuple):
-    """A member as its process announces it: its name, its run, and when that began on its own clock."""
+    """A member as its process announces it: name, run (one process of that name), and start time by its own clock."""
 
     name: str
     run: str
@@ -47,41 +47,41 @@ class Seen(NamedTuple):
 
 
 class Link(Protocol):
-    """The letters of a member to and from the others of its cluster, over some network."""
+    """The interface through which a member exchanges messages with its cluster, over any network."""
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of the other members that are there."""
+        """The names of the other members that are discovered now."""
 
     @property
     def namesake(self) -> Seen | None:
-        """Another process that announces itself by this member's name; None: there is none."""
+        """Another process that announces this member's name, or None."""
 
     def pop_is_changed(self) -> bool:
-        """Return whether others came or went since the last call."""
+        """Return whether a process of the cluster appeared or vanished since the last call."""
 
     def poll(self) -> list[ReceivedLetter]:
-        """Return the letters that have come, a turn's share of them."""
+        """Return received messages, at most a bounded number a call, without waiting."""
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        """Send a letter to members; where one is not there, or does not read, it is lost."""
+        """Send a message to members; it is lost for those that are not discovered or do not read."""
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
+        """Send waiting fragments; return False while some wait for space in a peer's cache: call it again soon."""
 
     def close(self) -> None:
-        """Delete everything; the others see it at once."""
+        """Delete the endpoints, which the peers notice at once."""
 
 
 class LetterBox:
-    """One process's half of a `Link`.
+    """The part of a `Link` that does not depend on the network: discovered members, and fragments of messages.
 
     Args:
-        own: how this process announces itself.
-        source: what its letters are called in reports.
-        boundary: where letters that cannot be read are refused.
-        silence_ns: a member that sent nothing for longer may be another process from then on.
-        clock: never goes back.
+        own: the name, run and start time that this process announces.
+        source: name of the messages in reports of refused ones.
+        boundary: refuses and reports messages that cannot be decoded.
+        silence_ns: duration of a member's silence after which another process of its name is accepted.
+        clock: monotonic time in nanoseconds.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class LetterBox:
         self._clock = clock
         self._peers: dict[int, Seen] = {}
         self._announced: set[tuple[str, str]] = set()
-        """The names and runs of those."""
+        """Names and runs of `_peers`."""
         self._assemblies: dict[tuple[str, str], Assembly] = {}
         self._correspondents = Correspondents(silence_ns)
         self._number = 0
         self._is_changed = False
 
-    # Who is there.
+    # Members.
 
     def appeared(self, handle: int, seen: Seen) -> bool:
-        """Note another process of the cluster by a handle; whether it is one to write to."""
+        """Register another process of the cluster; return whether it is to be sent messages, as no namesake is."""
         if seen == self._own or len(self._peers) >= PEERS_MAX:
             return False
         self._peers[handle] = seen
@@ -116,7 +116,7 @@ class LetterBox:
         return seen.name != self._own.name
 
     def vanished(self, handle: int) -> str:
-        """Note that a process is gone; return its name if it was the last of that name, else nothing."""
+        """Remove a process; return its name if no other process has that name, else the empty string."""
         seen = self._peers.pop(handle, None)
         if seen is None:
             return ""
@@ -128,33 +128,33 @@ class LetterBox:
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of the other members that are there."""
+        """The names of the other members that are discovered now."""
         return frozenset(each.name for each in self._peers.values()) - {self._own.name}
 
     @property
     def namesake(self) -> Seen | None:
-        """Another process that announces itself by this member's name; None: there is none."""
+        """Another process that announces this member's name, or None."""
         return next((each for each in self._peers.values() if each.name == self._own.name), None)
 
     def pop_is_changed(self) -> bool:
-        """Return whether others came or went since the last call."""
+        """Return whether a process of the cluster appeared or vanished since the last call."""
         is_changed, self._is_changed = self._is_changed, False
         return is_changed
 
-    # Letters.
+    # Messages.
 
     def pieces(self, members: Sequence[str], frames: Sequence[Frame]) -> list[bytes]:
-        """Return the samples that a letter to a member is.
+        """Encode a message and return its fragments, each one sample in CDR.
 
         Raises:
-            OverflowError: it is longer than a receiver takes.
+            OverflowError: the message is longer than `LETTER_BYTES_MAX`.
         """
         self._number += 1
         letter = Letter(LETTER_VERSION, tuple(members), tuple(frames))
         return list(pieces_of(letter, self._own.name, self._own.run, self._number))
 
     def receive(self, piece: Piece) -> list[ReceivedLetter]:
-        """Put a piece to those before it; pieces of one that was not announced are of no member."""
+        """Add a fragment; return the message that it completes, or nothing, as for a sender that is not announced."""
         if (piece.sender, piece.run) not in self._announced:
             return []
         if not self._correspondents.hears(self._clock(), piece.sender, piece.run):

@@ -1,4 +1,4 @@
-"""A participant whose only endpoints are letters between members: those about their configuration [QS 7.2.1]."""
+"""The participant through which members exchange messages about their configuration, and nothing else [QS 7.2.1]."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from qsctl.transport.dds.replicas.replica_link import ReplicaLink
 
 
 class LinkDomain:
-    """One participant with its letters; closes the participant, not the letters.
+    """A participant with the `ReplicaLink` in it. It owns the participant; the link's owner closes the link.
 
     Args:
-        participant: in the domain that all members share.
-        cluster: the name that they share.
-        name: this member's.
-        run: distinguishes this process from others of the name.
-        started_at_ns: when it began.
-        silence_ns: see `ReplicaLink`.
+        participant: a participant in the domain that all members share.
+        cluster: name of the cluster, common to all members.
+        name: application name of this member.
+        run: distinguishes this process from others with the same name.
+        started_at_ns: start time of this process.
+        silence_ns: duration of a member's silence after which another process of its name is accepted.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class LinkDomain:
             self.link.appeared(endpoint)
 
     def look(self) -> None:
-        """Notice members that came or went."""
+        """Pass to the link the endpoints that appeared or vanished since the last call."""
         changes = self._discovery.look()
         for endpoint in changes.vanished:
             self.link.vanished(endpoint)
@@ -47,6 +47,6 @@ class LinkDomain:
             )
 
     def close(self) -> None:
-        """Leave the domain; the letters are closed before."""
+        """Close the participant; close the link before it."""
         self._discovery.close()
         self._participant.close()

@@ -1,8 +1,8 @@
 """Frames of replicas as octets and back: messages of one member to another, fragmented where they are long [QS 7.1].
 
-Decides: which octets of a stranger may reach a replica. A message is read whole or not at all; other data are refused
-at the boundary, with its sender and the reason. There is no authentication: a process that can write to the domain can
-write in a member's name.
+Decides: which received octets may reach a replica. A message is decoded whole or not at all; other data are refused at
+the boundary, with sender and reason. Members are not authenticated: a process that can write to the domain can write
+in a member's name.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.wire.frames import ENCAPSULATION
 
 PIECE_BYTES_MAX: Final = 56 * 1024
-"""Octets of a letter in one sample of DDS: one message on the wire."""
+"""Octets of a message in one fragment; a fragment is one DDS sample, and one message on the wire."""
 
 LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
-"""A longer one is refused: the queues of a group hold less in memory."""
+"""Bound of an encoded message; a longer one is refused, since the queues of a group hold less in memory."""
 
 NUMBER_MAX: Final = 2**63 - 1
 """Largest number of the format; the bound on how far an epoch may be ahead is `epochs`'s."""
 
 LETTER_VERSION: Final = 3
-"""Of the frames. Letters of versions before 1.0 began with the names of the members."""
+"""Version of the format of frames. Messages of versions before 1.0 began with the names of the members."""
 
 MEMBERS_MAX: Final = 64
 _LENGTH: Final = struct.Struct("<I")
@@ -60,7 +60,7 @@ _HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
-    """A message of one member to another. `members` are the names of all, as far as the sender knows them."""
+    """A message of one member to another; `members` are the names of all members that the sender knows."""
 
     version: int
     members: tuple[str, ...]
@@ -68,7 +68,7 @@ class Letter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """A part of a letter: `index` of `count`. `run` is the sender's process; its letters to a peer are numbered."""
+    """Fragment `index` of `count` of a message. `run` is the sender's process, which numbers its messages."""
 
     sender: str
     run: str
@@ -86,10 +86,10 @@ _decode_piece = msgspec.msgpack.Decoder(Piece).decode
 
 
 def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[bytes]:
-    """Give a letter as samples in CDR.
+    """Yield the fragments of an encoded message, each one sample in CDR.
 
     Raises:
-        OverflowError: it is longer than a receiver takes.
+        OverflowError: the message is longer than `LETTER_BYTES_MAX`.
     """
     data = _encode(letter)
     if len(data) > LETTER_BYTES_MAX:
@@ -124,10 +124,10 @@ def piece_from_octets(data: bytes) -> Piece:
 
 
 def letter_from_octets(data: bytes, sender: str) -> Letter:
-    """Read a letter.
+    """Decode a message and check its frames.
 
     Raises:
-        Malformed: it is none, or a frame in it cannot be one of a replica of `sender`.
+        Malformed: the octets are not a message of this version, or a frame in it is not from `sender` or not valid.
     """
     try:
         letter = _decode_letter(data)
@@ -145,7 +145,7 @@ def letter_from_octets(data: bytes, sender: str) -> Letter:
 
 
 def _of_another_version(data: bytes) -> str:
-    """Return what to do about a letter of another version of qsctl; empty: it is of this one, or is not a letter."""
+    """Return the error for a message of another version of qsctl; empty for one of this version, or other octets."""
     try:
         version = _decode_version(next(iter(_decode_any(data)), msgspec.Raw()))
     except UNREADABLE:
@@ -239,14 +239,14 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
 
 
 class Assembly:
-    """The letter of one sender whose pieces are coming in; they come in order, and one that is missing ends it."""
+    """The incomplete message of one sender. Fragments arrive in order; a missing one discards the message."""
 
     def __init__(self) -> None:
         self._of: tuple[str, int, int] | None = None
         self._parts: list[bytes] = []
 
     def add(self, piece: Piece) -> bytes | None:
-        """Add a piece; return the letter's octets with the last one."""
+        """Add a fragment; return the octets of the message if this is its last one, else None."""
         of = (piece.run, piece.number, piece.count)
         if piece.index == 0:
             self._of, self._parts = of, []

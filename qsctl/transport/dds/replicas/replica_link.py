@@ -43,7 +43,7 @@ _TAKE_COUNT: Final = 16
 
 
 class LinkQos(NamedTuple):
-    """The settings of a file for the quality of service between replicas [QS Table 3.14]."""
+    """The configured quality of service of the reader and the writers between replicas [QS Table 3.14]."""
 
     of_reader: tuple[Any, ...] = ()
     of_writers: tuple[Any, ...] = ()
@@ -53,7 +53,7 @@ AS_BY_DEFAULT: Final = LinkQos()
 
 
 def link_qos(replicated: Sequence[SharedReaderQueueSettings]) -> LinkQos:
-    """Return what the first of the replicated queues asks for; the letters are those of all."""
+    """Return the quality of service of the first replicated queue, which is used for the messages of all."""
     if not replicated:
         return AS_BY_DEFAULT
     reader, writer = (replicated[0].qos.get(f"update_{kind}_qos", "") for kind in ("datareader", "datawriter"))
@@ -61,17 +61,17 @@ def link_qos(replicated: Sequence[SharedReaderQueueSettings]) -> LinkQos:
 
 
 class ReplicaLink:
-    """One process's letters to and from the others of its cluster.
+    """The `Link` over DDS: exchanges the messages of one process with the other members of its cluster.
 
     Args:
-        participant: in whose domain they travel.
-        cluster: the name that all members share; letters of others are not seen.
-        name: this member's application name.
-        run: distinguishes this process from others of the name.
-        started_at_ns: when it began.
-        qos: what the configuration adds to the quality of service of reader and writers.
-        silence_ns: a member that sent nothing for longer may be another process from then on.
-        clock: never goes back.
+        participant: a participant in the domain of the messages.
+        cluster: name of the cluster, common to all members; messages of other clusters are not received.
+        name: application name of this member.
+        run: distinguishes this process from others with the same name.
+        started_at_ns: start time of this process.
+        qos: configured quality of service of the reader and the writers, in addition to the default.
+        silence_ns: duration of a member's silence after which another process of its name is accepted.
+        clock: monotonic time in nanoseconds.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ReplicaLink:
         self._topic = participant.topic(REPLICATION_TOPIC, WireReplicaPiece)
         self._writers: dict[str, FrameWriter] = {}
         self.dropped_count = 0
-        """Letters that were not sent, for their addressee did not read those before."""
+        """Number of messages dropped: the member was unknown or did not read, or sending failed."""
         traits = {
             "role": _ROLE,
             "cluster": cluster.encode().hex(),
@@ -109,7 +109,7 @@ class ReplicaLink:
         )
         self._qos = qos
 
-    # Who is there.
+    # Members.
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
         """Register another process's reader of replica messages, if it is of this cluster.
@@ -135,29 +135,29 @@ class ReplicaLink:
             )
 
     def vanished(self, endpoint: RemoteEndpoint) -> None:
-        """Note that a reader is gone, and send it no more if it was the last of that name."""
+        """Remove a reader, and delete the writer to its member if it was the last of that name."""
         writer = self._writers.pop(self.box.vanished(endpoint.handle), None)
         if writer is not None:
             writer.discard()
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of the other members that are there."""
+        """The names of the other members that are discovered now."""
         return self.box.peers
 
     @property
     def namesake(self) -> Seen | None:
-        """Another process that announces itself by this member's name; None: there is none."""
+        """Another process that announces this member's name, or None."""
         return self.box.namesake
 
     def pop_is_changed(self) -> bool:
-        """Return whether others came or went since the last call."""
+        """Return whether a process of the cluster appeared or vanished since the last call."""
         return self.box.pop_is_changed()
 
-    # Letters.
+    # Messages.
 
     def poll(self) -> list[ReceivedLetter]:
-        """Return the letters that have come, a turn's share of them."""
+        """Return the messages completed by the next received fragments, a bounded number a call, without waiting."""
         received: list[ReceivedLetter] = []
         for _ in range(_TAKES_MAX):
             pieces = self._reader.take(_TAKE_COUNT)
@@ -168,7 +168,7 @@ class ReplicaLink:
         return received
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        """Send a letter to members; where one is not there, or does not read, it is lost."""
+        """Send a message to members; it is lost for those that are not discovered or do not read."""
         reading: list[FrameWriter] = []
         slow: list[FrameWriter] = []
         for recipient in recipients:
@@ -199,14 +199,14 @@ class ReplicaLink:
                 self.dropped_count += 1
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
+        """Send waiting fragments; return False while some wait for space in a peer's cache: call it again soon."""
         done = True
         for writer in self._writers.values():
             done = writer.flush() and done
         return done
 
     def close(self) -> None:
-        """Delete everything; the others see it at once."""
+        """Delete the reader and the writers, which the peers notice at once."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
