@@ -136,7 +136,7 @@ class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
     The last six members are qsctl's own, not those of the type of [QS 6.2]. `replication` is None for a queue that is
-    not replicated. `consumers` is set in the answer to a request for this one queue, with at most `CONSUMERS_MAX` of them.
+    not replicated. `consumers` is set in the answer to a request for this one queue, at most `CONSUMERS_MAX` of them.
     """
 
     queue_name: str

@@ -1,4 +1,4 @@
-"""The topic of messages between replicas, and its type: octets, which only services of one version exchange [QS 7.1]."""
+"""The topic of messages between replicas and its type: octets, which only services of one version exchange [QS 7.1]."""
 
 # The binding interprets these annotations; for a type checker they are not types.
 # mypy: disable-error-code="type-arg,assignment,valid-type"
