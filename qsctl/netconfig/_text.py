@@ -18,8 +18,6 @@ LARGEST_BYTES: Final = 32 * 1024 * 1024
 """Largest size of a file. A site of 300 threads has about a megabyte; message archives are read line by line
 instead.
 """
-MOST_PROBLEMS: Final = 50
-"""Largest number of problems reported for a file, since a file of another kind may have one in every line."""
 
 REPLACEMENT: Final = "\ufffd"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
