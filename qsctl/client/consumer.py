@@ -353,8 +353,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         """Call a handler as `process` does, in a separate thread during a `with` block.
 
         The consumer belongs to that thread until the block ends, and is stopped then: the sample in progress is
-            finished. A
-        failure of the thread is raised at the end of the block.
+        finished. A failure of the thread is raised at the end of the block.
 
         Args:
             handler: processes one sample; called in the thread.

@@ -204,9 +204,8 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Write all values of an iterable, and wait for their acknowledgments; return the rejected values.
 
         The list has the values that a full or deleted queue rejected, in the order of writing: write them again later,
-            as
-        new samples. The acknowledgments are not reported by `wait_for_acknowledgments` and
-        `pop_acknowledged`. When this raises, samples before may be in the queue.
+        as new samples. The acknowledgments are not reported by `wait_for_acknowledgments` and `pop_acknowledged`. When
+        this raises, samples before may be in the queue.
 
         Args:
             values: the samples; an iterator is read as the window has room.

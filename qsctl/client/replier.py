@@ -216,8 +216,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         """Reply to requests as `process` does, in a separate thread during a `with` block.
 
         The replier belongs to that thread until the block ends, and is stopped then: the request in progress is
-            answered. A
-        failure of the thread is raised at the end of the block.
+        answered. A failure of the thread is raised at the end of the block.
 
         Args:
             handler: returns the reply to one request; called in the thread.
