@@ -35,7 +35,7 @@ Incarnation = NewType("Incarnation", int)
 """The number of one creation of a queue, a shared subscriber or a service; positions of samples are comparable only
 within one incarnation.
 
-1 to `INCARNATION_MAX`, drawn at random by the driver, so that no two are ever equal (our reading: the manual identifies
+1 to `INCARNATION_MAX`, drawn at random by the driver, so that no two are ever equal (our reading: [QS] identifies
 a queue by its name alone).
 """
 

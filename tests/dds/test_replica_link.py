@@ -218,6 +218,8 @@ def test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_
         count += 1
         link.send(["B"], (), (entries(count, bytes(4 * 1024 * 1024)),))
     waiting = link._writers["B"].backlog_count
+    link.send(["B"], (), (entries(count + 1, b"sample"),))
+    assert (link._writers["B"].backlog_count, link.dropped_count) == (waiting, 1)
     link.send(["B"], (), (entries(count + 1, b"sample"), entries(count + 2)))
     assert link._writers["B"].backlog_count == waiting + 1
 

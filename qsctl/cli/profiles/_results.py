@@ -181,7 +181,7 @@ class ProfileDifference(DeclaredRows, rows=ProfileSettingRow, items="differences
     not_compared: tuple[str, ...] = ()
     """Fields that one of the files lacks or whose value is not known, so that they may differ."""
     unknown: tuple[str, ...] = ()
-    """Those of them that a file has with a value that is not known."""
+    """The fields of `not_compared` that a file has, with a value that is not known."""
 
     document_help: ClassVar[Mapping[str, str]] = {
         "not_compared": "-o json and yaml: settings that may differ, and that one of the files does not hold or know",

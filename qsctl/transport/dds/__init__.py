@@ -17,7 +17,7 @@ The topics of one service:
 
 The representation of samples is XCDR1, little-endian. Clients of qsctl pack several samples, or acknowledgments, into a
 frame (`wire.frames`), without waiting for one to fill; applications without qsctl read and write single samples of the
-queue's own type (`plain`). Types of the manual have its names and order (`wire`); members of ours follow them, so that
+queue's own type (`plain`). Types of [QS] have its names and order (`wire`); members of ours follow them, so that
 a peer without them reads the rest.
 
 Invariants:

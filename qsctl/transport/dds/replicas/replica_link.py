@@ -181,7 +181,11 @@ class ReplicaLink:
                 reading.append(writer)
         self._put(reading, members, frames)
         if slow:
-            self._put(slow, members, [frame for frame in frames if not has_samples(frame)])
+            without_samples = [frame for frame in frames if not has_samples(frame)]
+            if without_samples:  # a message without frames would only add to what waits
+                self._put(slow, members, without_samples)
+            else:
+                self.dropped_count += len(slow)
 
     def _put(self, writers: Sequence[FrameWriter], members: Sequence[str], frames: Sequence[Frame]) -> None:
         if not writers:
