@@ -312,6 +312,22 @@ def test_nothing_replaces_the_streams_of_all_threads() -> None:
     assert not replacing, "give notes to `notes_go_to` instead"
 
 
+TIMED = re.compile(
+    r"^\s*assert .*\b(?:monotonic|process_time|perf_counter|thread_time)(?:_ns)?\(\) - [\w.\[\]]+ <(?! PATIENCE_S$)",
+    re.M,
+)
+"""An assertion about how long something took: on a busy machine it fails for another reason."""
+
+
+def test_no_ordinary_test_asserts_how_long_something_took() -> None:
+    timed = {
+        name(path)
+        for path in (ROOT / "tests").rglob("*.py")
+        if "benchmarks" not in path.parts and TIMED.search(path.read_text())
+    }
+    assert not timed, "speed is measured in tests/benchmarks; what might never end has a mark: timeout"
+
+
 LOOSE = re.compile(r"\b(tells?|told|says?|said|nobody|somebody|whoever|whom|settle[ds]?|under way|put off)\b", re.I)
 """Words that stand for many things, see the glossary of `qsctl/README.md`: a program reports, states, shows."""
 SCHEMAS = sorted((ROOT / "schemas").glob("*.xsd"))

@@ -214,8 +214,11 @@ class ProblemList:
         self, line: int, message: str, found: str = "", allowed: str = "", *, path: str = "", suggestion: str = ""
     ) -> None:
         """Add an error at a line of the file; 0: of the whole file."""
-        self.extend(
-            [error_at(self.file, line, message, path=path, found=found, allowed=allowed, suggestion=suggestion)]
+        if self.is_full:  # a hostile file has tens of thousands: each would be made only to be counted
+            self.uncounted += 1
+            return
+        self.problems.append(
+            error_at(self.file, line, message, path=path, found=found, allowed=allowed, suggestion=suggestion)
         )
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -112,14 +111,13 @@ def test_an_answer_that_is_cut_is_asked_again_and_then_is_no_answer(server: b.Br
             asked.get(PATH)
 
 
-@pytest.mark.parametrize("fault", [b.slow(3.0), b.dripping(3.0)])
+@pytest.mark.timeout(60)  # far less than the server takes
+@pytest.mark.parametrize("fault", [b.slow(300.0), b.dripping(300.0)])
 def test_an_attempt_ends_at_its_deadline_however_the_server_sends(server: b.BrokerServer, fault: b.Fault) -> None:
     server.always = fault
-    bounds = Bounds(attempt_s=0.3, request_s=100.0, attempts=2)
-    began = time.process_time(), time.monotonic()
+    bounds = Bounds(attempt_s=0.3, request_s=1000.0, attempts=2)
     with client(server, bounds=bounds) as asked, pytest.raises(NoAnswer, match=r"no whole answer within 0\.3 s"):
         asked.get(PATH)
-    assert time.monotonic() - began[1] < 2.9, "it did not wait for the server's end"
     assert len(server.requests) == 2
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +110,7 @@ def test_fifty_megabytes_of_nonsense_are_refused_by_their_size(tmp_path: Path) -
     path = tmp_path / "a.xml"
     with path.open("wb") as stream:
         stream.truncate(50 * 1024 * 1024)
-    begun = time.process_time()
     assert check(path)[0].message == "the file is too large"
-    assert time.process_time() - begun < 2
 
 
 def test_many_small_elements_are_refused_before_they_are_parsed() -> None:

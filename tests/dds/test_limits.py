@@ -121,10 +121,8 @@ def test_too_many_commands_of_one_process_are_refused_and_those_of_another_take_
         for _ in range(2_000):
             next(flood)
         connection = service.connection()
-        began = time.monotonic()
         (reply,) = connection.request(GetStatus(ORDERS.at(ResourceKind.STATUS)), "*")
     assert reply.reply.retcode is ReturnCode.OK
-    assert time.monotonic() - began < PATIENCE_S / 2
     assert "commands of this process wait already" in service.log.read_text()
 
 

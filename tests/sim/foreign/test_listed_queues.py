@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -90,12 +89,11 @@ def test_a_pattern_with_more_than_that_is_not_understood(pattern: str) -> None:
     assert read_pattern(pattern) is None
 
 
-def test_a_hostile_pattern_costs_no_time() -> None:
+@pytest.mark.timeout(60)  # a search that tries again from each place would take longer than the universe is old
+def test_a_hostile_pattern_is_matched_without_trying_again() -> None:
     read = read_pattern("^" + ".*a" * 300 + "$")
     assert read is not None
-    began = time.process_time()
     assert not read.is_in("a" * 10_000 + "b")
-    assert time.process_time() - began < 1
 
 
 def test_a_consumer_has_the_limits_of_its_stream() -> None:
