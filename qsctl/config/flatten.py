@@ -20,7 +20,7 @@ _DURATION_PARTS = frozenset({"sec", "nanosec"})
 
 
 def values_of(element: _Element, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every value under an element of canonical XML with its path, the element's own step first."""
+    """Yield the path and text of each value under an element of canonical XML; paths begin with its own tag."""
     here = path or _step(element)
     for key, value in attributes_of(element).items():
         if key != "name":

@@ -36,10 +36,10 @@ def live_text(configuration: ServiceConfiguration, hosted: ServiceSettings) -> s
 
 
 def read_live_text(text: str) -> ServiceConfiguration:
-    """Return the configuration that `live_text` wrote, of a participant that lost its last subscriber, too.
+    """Return the configuration that `live_text` wrote; a participant in it may have no subscriber.
 
     Raises:
-        InvalidFile: it is none that this version reads; with every problem.
+        InvalidFile: the text is not such a configuration, or not one that this version reads; with every problem.
     """
     from qsctl.config.files.document import FILE_LIMITS, parse_document
     from qsctl.config.files.load_order import LITERAL_PREFIX

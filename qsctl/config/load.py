@@ -57,7 +57,7 @@ class LoadedConfiguration:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def require_served(self) -> None:
-        """Refuse what `qsctl serve` could not do as the configuration promises.
+        """Raise an error if `qsctl serve` cannot do all that the configuration promises.
 
         Raises:
             NotServed: with every reason.
@@ -154,7 +154,7 @@ def judge_files(
     strict: bool = False,
     without_tcp: bool = False,
 ) -> Judgement:
-    """Judge the sources, all their services unless one is named. Never raises for bad content.
+    """Judge the sources: all their services, or the named one. Invalid content becomes a problem, not an error.
 
     With `strict` it also reports spellings that only files in the field use and extensions of vendors; warnings stay
     warnings: see `strictly`. With `without_tcp` a service is one that `--without-tcp` would start.
@@ -183,7 +183,7 @@ def judge_files(
 
 
 def problem_is_of_a_service(problem: Problem) -> bool:
-    """Return whether it concerns one service; others keep every service of the sources from being started."""
+    """Return whether a problem concerns one service; any other one prevents all services from starting."""
     return "/queuing_service[" in f"/{problem.path}"
 
 
@@ -196,7 +196,7 @@ def _read(
     *,
     strict: bool = False,
 ) -> _Loading:
-    """Load order, parse, variables, schema, and what the files have in common: libraries, types, services."""
+    """Read the sources: load order, parsing, variables, schema; collect their QoS libraries, types and services."""
     loading = _Loading()
     for source in sources_in_order(
         sources, environment=environment, working_directory=working_directory, default_files=default_files
@@ -232,7 +232,10 @@ def _merge(loading: _Loading) -> None:
 
 
 def _add_service(loading: _Loading, element: _Element) -> None:
-    """Of two services of one name the one loaded later counts; in one file that is an error of its own."""
+    """Add a service to those of the sources; it replaces one of the same name, with a note if that is of another file.
+
+    Two of one name in one file are an error, which a rule reports.
+    """
     name = " ".join((element.get("name") or "").split())
     earlier = loading.services.pop(name, None)
     if earlier is not None and file_of(earlier) != file_of(element):

@@ -17,7 +17,9 @@ _ALLOWED_NAMES_SHOWN = 30
 
 
 def structure_problems(root: _Element, model: SchemaModel) -> Iterator[Problem]:
-    """Every unknown, repeated or missing part of the tree under `root`, which is one of the schema's roots."""
+    """Yield a problem for each unknown, repeated or missing part of the tree under `root`, which is one of the schema's
+    roots.
+    """
     pending: list[tuple[_Element, str]] = [(root, model.roots[str(root.tag)])]
     while pending:
         element, type_name = pending.pop()

@@ -155,7 +155,7 @@ def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name:
 def parse_document(
     data: bytes, name: str, limits: DocumentLimits = FILE_LIMITS, directory: Path | None = None
 ) -> Document:
-    """Parse XML within the limits; `name` is what problems call it.
+    """Parse XML within the limits; problems refer to the document as `name`.
 
     Raises:
         InvalidFile: too large, empty, not UTF-8, not well-formed, with a document type declaration, or too deep.
@@ -227,7 +227,7 @@ def _too_long(element: _Element, what: str, text: str, name: str, limits: Docume
 
 
 def attributes_of(element: _Element) -> Mapping[str, str]:
-    """Return the attributes that are ours: those in a namespace (xsi:…) are for other tools and never followed."""
+    """Return the attributes without a namespace; those with one (xsi:…) are for other tools and are ignored."""
     return {str(key): str(value) for key, value in element.attrib.items() if not str(key).startswith("{")}
 
 

@@ -50,7 +50,7 @@ def sources_in_order(
     working_directory: Path,
     default_files: bool = True,
 ) -> list[ConfigurationSource]:
-    """Everything to load, in order. Files that were not named are left out where they do not exist."""
+    """Return the sources to load, in order: the default ones, which may be missing, and those that the user named."""
     ordered: list[ConfigurationSource] = []
     home = environment.get(HOME_VARIABLE, "")
     if default_files:
@@ -72,7 +72,7 @@ def sources_in_order(
 
 
 def _once(sources: Sequence[ConfigurationSource]) -> Iterator[ConfigurationSource]:
-    """Load a file that is also a default one once, at its last place."""
+    """Yield each source once; a file that is named and also a default one is loaded at its last place."""
     seen: set[Path] = set()
     kept: list[ConfigurationSource] = []
     for source in reversed(sources):

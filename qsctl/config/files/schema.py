@@ -67,7 +67,7 @@ def gate_accepts(root: _Element) -> bool:
 def check_document(
     document: Document, roots: tuple[str, ...] = ("dds",), *, note_extensions: bool = False
 ) -> list[Problem]:
-    """Every way in which the document departs from the schema, in the order of its lines.
+    """Return a problem for each departure of the document from the schema, in the order of its lines.
 
     Args:
         document: a parsed source, its variables replaced.
@@ -139,7 +139,10 @@ def _set_aside_extensions(root: _Element) -> _Aside:
 
 
 def _set_aside_attributes(aside: _Aside, element: _Element, model: ElementModel) -> None:
-    """Unknown attributes of policies are a vendor's too; one that is nearly a known one stays, for it is a mistake."""
+    """Take unknown attributes of a policy out of the tree, as extensions of a vendor.
+
+    One that is spelled nearly as a known attribute is left: it is a mistake, which the schema reports.
+    """
     if not _may_be_extended(model):
         return
     for name in attributes_of(element):
@@ -155,7 +158,7 @@ def _set_aside_attributes(aside: _Aside, element: _Element, model: ElementModel)
 
 
 def _may_be_extended(model: ElementModel) -> bool:
-    """Policies and whole QoS elements; not lists, durations and the like."""
+    """Return whether a vendor may extend an element of this kind: a policy or a whole QoS element."""
     return model.name.endswith(("_policy", "_qos"))
 
 
@@ -179,7 +182,7 @@ def _unknown_extension(element: _Element, model: ElementModel) -> Problem:
 
 
 def explain(root: _Element) -> list[Problem]:
-    """Every departure from the schema: those of structure from the schema's model, the rest from xmlschema."""
+    """Return a problem for each departure from the schema: structure by the schema's model, the rest by xmlschema."""
     found = list(itertools.islice(structure_problems(root, schema_model()), PROBLEMS_MAX))
     if len(found) >= PROBLEMS_MAX:
         return found
@@ -218,7 +221,7 @@ def _explanations(root: _Element) -> Iterator[Problem]:
 
 
 def _gate_explanations(root: _Element) -> Iterator[Problem]:
-    """Wrong values and attributes by the places that the gate's own log names."""
+    """Yield a problem for each wrong value and attribute that lxml's validator logged."""
     model = schema_model()
     log: Any = _gate().error_log
     tree = root.getroottree()
@@ -292,7 +295,7 @@ def _value_problem(element: _Element, reason: str, type_name: str | None) -> Pro
 
 
 def _found(value: str) -> str:
-    """Return the value as a message shows it; of a long one its length, too, which may be what is wrong with it."""
+    """Return the value as a message shows it; before a long one, the number of its characters."""
     return f"{len(value)} characters: {value}" if len(value) > _LONG_CHARACTERS else value or "(nothing)"
 
 

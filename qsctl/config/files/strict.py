@@ -15,7 +15,7 @@ _ALLOWED = "true, false, 1 or 0"
 
 
 def spelling_problems(root: _Element) -> Iterator[Problem]:
-    """Each truth value that [QS 3] does not list."""
+    """Yield a problem for each truth value that is not written as [QS 3] lists them."""
     model = schema_model()
     for element in root.iter():
         if not len(element):

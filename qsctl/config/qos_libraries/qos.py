@@ -49,7 +49,7 @@ class QosLibraries:
     _reported: set[tuple[int, str]] = field(default_factory=set)
 
     def add(self, library: _Element) -> None:
-        """Take the profiles of one `<qos_library>`; later ones replace earlier ones of the same name."""
+        """Add the profiles of one `<qos_library>`; later ones replace earlier ones of the same name."""
         name = library.get("name", "")
         for child in library:
             if child.tag == "qos_profile":
@@ -69,7 +69,7 @@ class QosLibraries:
                     self.default_elements[str(child.tag)] = f"{prefix}::{own_name}"
 
     def resolve(self, element: _Element) -> QosNode:
-        """Return a QoS element of the service with everything that it starts from laid under it."""
+        """Return a QoS element of the service, merged over all its bases."""
         node = read_qos(element)
         tag = entity_tag(str(element.tag))
         for reference in reversed(bases_of(element)):
@@ -77,7 +77,9 @@ class QosLibraries:
         return node
 
     def default_for(self, tag: str) -> QosNode | None:
-        """Return what an entity without a QoS element has from a profile with `is_default_qos`, or None."""
+        """Return the QoS of the profile with `is_default_qos`, for an entity without a QoS element; None if none has
+        it.
+        """
         kind = entity_tag(tag)
         reference = self.default_elements.get(kind) or self.default_profile
         if not reference:
@@ -111,8 +113,9 @@ class QosLibraries:
         return None
 
     def _evaluate(self, reference: str, tag: str) -> QosNode | None:
-        """Return the QoS of a profile or a named element for a kind of entity; follow a chain of bases without
-        recursion.
+        """Return the QoS of a profile or a named element for a kind of entity; None where it has none.
+
+        A chain of bases is followed without recursion.
         """
         wanted = (reference, tag)
         under_way: dict[tuple[str, str], None] = {}
@@ -142,7 +145,7 @@ class QosLibraries:
         return self._resolved[wanted]
 
     def _parts(self, key: tuple[str, str]) -> tuple[_Element, list[str], str]:
-        """Return the element of a key, what it starts from, and the library that short names are sought in."""
+        """Return the element of a key, the names of its bases, and the library in which short names are looked up."""
         reference, tag = key
         library = reference.split("::", 1)[0]
         named = self.named.get(key)
@@ -218,7 +221,7 @@ class QosLibraries:
 
 
 def bases_of(element: _Element) -> list[str]:
-    """Return what an element starts from: `base_name`, then those in `<base_name>`; later ones override."""
+    """Return the names of an element's bases: `base_name`, then those in `<base_name>`; later ones override."""
     references = [" ".join((element.get("base_name") or "").split())]
     references.extend(text_of(each) for each in element.findall("base_name/element"))
     return [reference for reference in references if reference]

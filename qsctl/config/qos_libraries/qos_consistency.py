@@ -78,7 +78,7 @@ def _wrong_numbers(root: _Element) -> Iterator[Inconsistency]:
 
 
 def _deadline_covers_the_filter(root: _Element) -> Iterator[Inconsistency]:
-    """Check that a filter lets a sample a deadline through (DDS 1.4, 2.2.3.12)."""
+    """Check that a time-based filter passes at least one sample in each deadline period (DDS 1.4, 2.2.3.12)."""
     period = _length(root, "deadline/period", INFINITE_NS)
     separation = _length(root, "time_based_filter/minimum_separation", 0)
     if period < separation:
@@ -91,7 +91,7 @@ def _deadline_covers_the_filter(root: _Element) -> Iterator[Inconsistency]:
 
 
 def _history_fits_the_limits(root: _Element) -> Iterator[Inconsistency]:
-    """Check that an instance keeps no more than it may, and that no more than the entity may (DDS 1.4, 2.2.3.19)."""
+    """Check that history depth ≤ samples per instance ≤ samples of the entity (DDS 1.4, 2.2.3.19)."""
     for policy, kind, depth in (
         ("resource_limits", "history/kind", "history/depth"),
         ("durability_service", "durability_service/history_kind", "durability_service/history_depth"),
@@ -147,7 +147,7 @@ def _duration(element: _Element) -> Nanoseconds:
 
 
 def _given(root: _Element, path: str) -> int | None:
-    """Return a number that limits; None where there is none, or none that limits."""
+    """Return the number at a path if it is a limit; None where it is missing or unlimited."""
     limit = _limit(_text(root.find(path)))
     return None if limit is None or limit == _UNLIMITED else limit
 

@@ -43,7 +43,7 @@ class QosNode:
 
 
 def read_qos(element: _Element) -> QosNode:
-    """Return the tree of a QoS element; spelling of kinds and truth values made one, texts of properties left alone.
+    """Return the tree of a QoS element, kinds and truth values in one spelling; texts of properties are not changed.
 
     The element's own attributes (base_name and the like) are for inheritance and do not belong to the QoS.
     """
@@ -88,7 +88,7 @@ def _name_of(element: QosNode) -> str:
 
 
 def merge(base: QosNode, over: QosNode, inherited_from: str = "") -> QosNode:
-    """`over` laid over `base`; what only the base has is marked as inherited from it."""
+    """Merge a QoS element over its base; parts that only the base has are marked as inherited from it."""
     if over.tag == "property":
         if not _inherits(over):
             return over
@@ -117,7 +117,7 @@ def merge(base: QosNode, over: QosNode, inherited_from: str = "") -> QosNode:
 
 
 def _inherits(node: QosNode) -> bool:
-    """Return whether the properties of a base are kept beside these: the attribute `inherit`, true by default."""
+    """Return whether the properties of the base are added to these: the attribute `inherit`, true by default."""
     try:
         return boolean(node.attributes.get("inherit", "true").strip())
     except ValueForm:

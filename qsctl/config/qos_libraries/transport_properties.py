@@ -1,8 +1,8 @@
 """The vendor's transport and security properties, and what Cyclone DDS has in their place [QS 9].
 
 Decides: which `dds.transport.*` properties become TCP settings, which only tune what Cyclone DDS does by itself, and
-which promise something that is not here. Only those are refused, by name: a service that silently ran without TLS
-would be worse than one that does not start. Plain TCP can be left out by consent (`--without-tcp`), TLS cannot.
+which promise something that Cyclone DDS lacks. Only the last are refused, by name: a service that silently ran without
+TLS would be worse than one that does not start. Plain TCP can be left out by consent (`--without-tcp`), TLS cannot.
 """
 
 from __future__ import annotations
@@ -149,13 +149,13 @@ class TransportMapping:
 
     @property
     def refused(self) -> tuple[UnmetProperty, ...]:
-        """Those without which the participant is not created."""
+        """Return the unmet properties without which the participant is not created."""
         return tuple(each for each in self.unmet if each.consequence is Consequence.REFUSED)
 
 
 @dataclass
 class _PropertyReading:
-    """Properties that are being read."""
+    """The properties that are not met, collected while one participant's are read."""
 
     unmet: list[UnmetProperty] = field(default_factory=list)
 
@@ -182,10 +182,10 @@ def properties_of(qos_xml: str) -> dict[str, str]:
 
 
 def map_transport(properties: Mapping[str, str], *, without_tcp: bool = False) -> TransportMapping:
-    """Read the properties of one participant.
+    """Map the transport properties of one participant to Cyclone DDS.
 
-    One TCP transport a participant has an equivalent. A second one, as in section 9.2, has none: Cyclone DDS listens
-    on one port, which serves both sides where they can be reached by the same address.
+    One TCP transport a participant has an equivalent. A second one, as in [QS 9.2], has none: Cyclone DDS listens on
+    one port, which serves both sides where they can be reached by the same address.
 
     Args:
         properties: those of its QoS, by name.
@@ -219,7 +219,7 @@ def map_transport(properties: Mapping[str, str], *, without_tcp: bool = False) -
 
 
 def _tls(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> None:
-    """Refuse what asks for TLS, or for another class than plain TCP."""
+    """Refuse the properties that ask for TLS, or for a transport class other than plain TCP."""
     for name, value in own.items():
         rest = name.removeprefix(f"{plugin}.")
         if rest == "parent.classid" and value not in _PLAIN_CLASSES:
@@ -254,7 +254,7 @@ def _tcp(plugin: str, own: Mapping[str, str], reading: _PropertyReading) -> TcpT
 
 
 def _without_plugin(name: str, reading: _PropertyReading) -> None:
-    """Note a property of a transport that is built in, or of one that is not loaded: it promises nothing by itself."""
+    """Note a property of a builtin transport, or of a transport that is not loaded: without effect in either case."""
     group, _, rest = name.removeprefix(_TRANSPORT).partition(".")
     if group in _BUILTIN and rest.startswith("builtin."):
         _tuning(name, rest.removeprefix("builtin."), reading)

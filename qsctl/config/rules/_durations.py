@@ -1,4 +1,4 @@
-"""Lengths of time against each other, and those that must not be zero."""
+"""Rules about durations: consistent parts, values above zero, and periods that must be in proportion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qsctl.instant import INFINITE_NS, format_duration
 
 
 def infinite_nanoseconds_need_infinite_seconds(root: _Element) -> Iterator[Problem]:
-    """Infinite nanoseconds beside finite seconds mean nothing."""
+    """Check that no duration has infinite nanoseconds and finite seconds, which means nothing."""
     for part in root.iter("nanosec"):
         parent = part.getparent()
         sec = parent.find("sec") if parent is not None else None
@@ -33,7 +33,7 @@ def infinite_nanoseconds_need_infinite_seconds(root: _Element) -> Iterator[Probl
 
 
 def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
-    """`<dequeue_period>` is in `<session>` or in its `<thread>` (both in Table 3.13), not in both."""
+    """Check that `<dequeue_period>` is in `<session>` or in its `<thread>`, not in both [QS Table 3.13]."""
     for session in root.iter("session"):
         inner = session.find("thread/dequeue_period")
         if inner is not None and session.find("dequeue_period") is not None:
@@ -46,7 +46,7 @@ def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
 
 
 def sessions_dequeue_periodically(place: ServicePlace) -> Iterator[Problem]:
-    """Check that no period is zero, which would try again without end [QS Table 3.13]."""
+    """Check that no session has a dequeue period of zero, which would poll without pause [QS Table 3.13]."""
     for participant in place.configuration.service.participants:
         for subscriber in participant.subscribers:
             for session in subscriber.sessions:
@@ -59,7 +59,7 @@ def sessions_dequeue_periodically(place: ServicePlace) -> Iterator[Problem]:
 
 
 def periods_are_positive(place: QueuePlace) -> Iterator[Problem]:
-    """Statistics and statuses need a period that passes [QS Tables 3.5 to 3.7]."""
+    """Check that the periods of statistics and statuses are above zero, and that statistics are updated at all."""
     for step, period in (
         ("statistics/statistics_sampling_period", place.queue.statistics.sampling_period_ns),
         ("entity_monitoring/status_publication_period", place.queue.monitoring.status_publication_period_ns),
@@ -72,7 +72,7 @@ def periods_are_positive(place: QueuePlace) -> Iterator[Problem]:
 
 
 def sampling_is_shorter_than_publication(place: QueuePlace) -> Iterator[Problem]:
-    """As a general rule statistics are sampled more often than a status is published [QS 3.3.4.3.1]."""
+    """Check that statistics are sampled more often than the status is published, as [QS 3.3.4.3.1] recommends."""
     sampling = place.queue.statistics.sampling_period_ns
     publication = place.queue.monitoring.status_publication_period_ns
     if 0 < publication <= sampling < INFINITE_NS:

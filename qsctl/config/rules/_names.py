@@ -36,42 +36,42 @@ def _distinct(elements: Iterable[_Element], what: str) -> Iterator[Problem]:
 
 
 def services_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """-cfgName selects a service by its name."""
+    """Check the names of services, by which -cfgName selects one."""
     yield from _distinct(root.findall("queuing_service"), "services")
 
 
 def participants_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """Resource identifiers name a participant."""
+    """Check the names of a service's participants, which resource identifiers contain [QS 5.2.1]."""
     for service in root.iter("queuing_service"):
         yield from _distinct(service.findall("domain_participant"), "domain participants")
 
 
 def subscribers_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """Resource identifiers name a shared subscriber."""
+    """Check the names of a participant's shared subscribers, which resource identifiers contain [QS 5.2.1]."""
     for participant in root.iter("domain_participant"):
         yield from _distinct(participant.findall("shared_subscriber"), "shared subscribers")
 
 
 def sessions_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """Queues refer to a session by its name [QS Table 3.16]."""
+    """Check the names of a shared subscriber's sessions, by which queues refer to them [QS Table 3.16]."""
     for settings in root.iter("session_settings"):
         yield from _distinct(settings.findall("session"), "sessions")
 
 
 def queues_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """Resource identifiers name a queue, and queues refer to the dead-letter queue by its name."""
+    """Check the names of a shared subscriber's queues, which resource identifiers and `dead_letter_queue` contain."""
     for subscriber in root.iter("shared_subscriber"):
         yield from _distinct((child for child in subscriber if child.tag in QUEUE_FORMS), "queues")
 
 
 def profiles_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """`base_name` refers to a profile by library and name."""
+    """Check the names of a library's profiles, by which `base_name` refers to them."""
     for library in root.iter("qos_library"):
         yield from _distinct(library.findall("qos_profile"), "profiles")
 
 
 def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
-    """Check that a topic has one queue: clients know it as <topic>@<shared subscriber> [QS 3.3.7]."""
+    """Check that queues of a shared subscriber differ in topic: clients name one <topic>@<subscriber> [QS 3.3.7]."""
     for subscriber in root.iter("shared_subscriber"):
         first: dict[str, _Element] = {}
         for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_FORMS):
@@ -90,7 +90,7 @@ def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
 
 
 def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
-    """Statuses carry `participant/subscriber/queue`, acknowledgments `topic@subscriber`: each at most 255 bytes."""
+    """Check that `participant/subscriber/queue` and `topic@subscriber` fit the `string<255>` of types on the wire."""
     queue, subscriber = place.queue, place.subscriber.name
     topics = {"topic_name": queue.topic_name, "reply_topic": queue.reply_topic if queue.reply_type else ""}
     named = [("", f"{place.participant.name}/{subscriber}/{queue.name}", "participant, subscriber and queue")]
@@ -135,7 +135,7 @@ def _is_sent_to_consumers(topic: str, place: QueuePlace) -> bool:
 
 
 def application_name_fits_the_wire(place: ServicePlace) -> Iterator[Problem]:
-    """Commands address a service by its application name, a `string<255>` [QS 5.3]."""
+    """Check that the application name, by which commands address a service, fits `string<255>` [QS 5.3]."""
     name = place.configuration.service.application_name
     size_bytes = len(name.encode("utf-8", "replace"))
     if size_bytes > WIRE_NAME_BYTES_MAX or not name.isprintable():

@@ -31,7 +31,7 @@ class Reports(ABC):
         return problem_at(self.nearest(path), message, found=found, allowed=allowed, suggestion=suggestion)
 
     def unsupported(self, path: str, message: str, **texts: str) -> Problem:
-        """Return what is valid and cannot be served here."""
+        """Return a problem for a setting that is valid but that this version or this machine cannot serve."""
         return replace(self.error(path, message, **texts), severity=Severity.UNSUPPORTED)
 
     def warning(self, path: str, message: str, **texts: str) -> Problem:
@@ -39,13 +39,13 @@ class Reports(ABC):
         return replace(self.error(path, message, **texts), severity=Severity.WARNING)
 
     def note(self, path: str, message: str, **texts: str) -> Problem:
-        """Return something worth knowing."""
+        """Return a problem that only informs the reader."""
         return replace(self.error(path, message, **texts), severity=Severity.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePlace(Reports):
-    """A service."""
+    """The service that a rule checks, with the file it was read from and where it is to run."""
 
     configuration: ServiceConfiguration
     reading: ServiceReading
@@ -74,7 +74,7 @@ class ServicePlace(Reports):
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace(Reports):
-    """A queue in its subscriber, participant and service."""
+    """The queue that a rule checks, in its subscriber, participant and service."""
 
     service: ServicePlace
     participant: DomainParticipantSettings
@@ -87,7 +87,7 @@ class QueuePlace(Reports):
         return self.service.nearest(f"{self.path}/{path}")
 
     def given(self, step: str) -> bool:
-        """Return whether a file gives the value, rather than a default."""
+        """Return whether the value at a path inside the queue is written in a file, not a default."""
         return f"{self.path}/{step}" in self.service.reading.elements
 
 

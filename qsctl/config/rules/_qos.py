@@ -13,7 +13,7 @@ from qsctl.declared.problems import Problem
 
 
 def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    """Each fixed value that the QoS changes: tag, path in it, value found, value fixed."""
+    """Yield each fixed value that the QoS changes: its tag, its path in that, the value found, the fixed value."""
     for (owner, tag), fixed_values in QOS_FIXED.items():
         if owner != holder or tag not in qos:
             continue
@@ -25,7 +25,7 @@ def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str
 
 
 def fixed_values_stay(place: QueuePlace) -> Iterator[Problem]:
-    """Reliability, history and service kind belong to the service [QS Table 3.14]."""
+    """Check that QoS does not change reliability, history or service kind, which the service sets [QS Table 3.14]."""
     for tag, step, found, fixed in changed_fixed_values("shared_reader_queue", place.queue.qos):
         yield place.error(
             f"{tag}/{step}",
@@ -45,7 +45,9 @@ def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
 
 
 def policies_of_containers_are_consistent(place: ServicePlace) -> Iterator[Problem]:
-    """Check the same of administration, monitoring, participants, publishers, subscribers [QS Tables 3.4 to 3.10]."""
+    """Check that policies of administration, monitoring, participants, publishers and subscribers do not contradict
+    each other [QS Tables 3.4 to 3.10].
+    """
     service = place.configuration.service
     holders: list[tuple[str, dict[str, str]]] = []
     if place.configuration.administration is not None:

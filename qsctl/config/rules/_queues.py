@@ -13,7 +13,7 @@ from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 
 def properties_stand_once(root: _Element) -> Iterator[Problem]:
-    """Check that a property of the dispatch policy has one value [QS 2.10]."""
+    """Check that each property of the dispatch policy is given once [QS 2.10]."""
     for distribution in root.iter("distribution"):
         seen: set[str] = set()
         for element in distribution.findall("property/value/element"):
@@ -25,7 +25,7 @@ def properties_stand_once(root: _Element) -> Iterator[Problem]:
 
 
 def initial_count_is_within_max_count(place: QueuePlace) -> Iterator[Problem]:
-    """No more samples are allocated in advance than the queue may hold [QS 2.15.1.1]."""
+    """Check that no more samples are allocated in advance than the queue may hold [QS 2.15.1.1]."""
     limits = place.queue.limits
     if limits.max_count != UNLIMITED and limits.initial_count > limits.max_count:
         yield place.error(
@@ -49,7 +49,7 @@ def low_watermark_is_below_high_watermark(place: QueuePlace) -> Iterator[Problem
 
 
 def watermarks_need_a_limit(place: QueuePlace) -> Iterator[Problem]:
-    """Find a percentage of no limit, which is never crossed [QS 2.15.3]."""
+    """Find watermarks of a queue without a limit: they are percentages of it, and never crossed [QS 2.15.3]."""
     limits = place.queue.limits
     given = limits.low_watermark_percent is not None or limits.high_watermark_percent is not None
     if given and limits.max_count == UNLIMITED and limits.max_in_memory_bytes == UNLIMITED:
@@ -62,7 +62,7 @@ def watermarks_need_a_limit(place: QueuePlace) -> Iterator[Problem]:
 
 
 def reply_topic_needs_reply_type(place: QueuePlace) -> Iterator[Problem]:
-    """`<reply_topic>` is ignored without `<reply_type>` [QS Table 3.14]."""
+    """Find a `<reply_topic>` without `<reply_type>`, which is ignored [QS Table 3.14]."""
     if place.given("reply_topic") and not place.queue.reply_type:
         yield place.warning(
             "reply_topic", "<reply_topic> is ignored without <reply_type>", suggestion="Add <reply_type> or remove it."
@@ -70,7 +70,7 @@ def reply_topic_needs_reply_type(place: QueuePlace) -> Iterator[Problem]:
 
 
 def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
-    """Check that the topic of an implied reply queue is no other queue's ([QS Table 3.14], reply_type)."""
+    """Check that no other queue has the topic of an implied reply queue ([QS Table 3.14], reply_type)."""
     queue = place.queue
     if not queue.reply_type:
         return
@@ -127,7 +127,7 @@ def type_is_of_samples(place: QueuePlace) -> Iterator[Problem]:
 
 
 def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:
-    """Find an unlimited reader's cache: samples that wait in it never hold the producer back [QS 2.15.4]."""
+    """Find a queue that never slows its producers when it is full: its reader cache has no limit [QS 2.15.4]."""
     if place.queue.limits.replacement is not ReplacementKind.WAIT_WITHOUT_REPLACEMENT:
         return
     if place.queue.limits.waiting_count_max == UNLIMITED:
@@ -140,7 +140,7 @@ def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:
 
 
 def lifespan_lets_a_sample_live(place: QueuePlace) -> Iterator[Problem]:
-    """Find a lifespan or a response timeout of zero: it ends everything at once."""
+    """Find a lifespan or response timeout of zero: each sample expires, or each delivery times out, at once."""
     if place.queue.lifespan_ns == 0:
         yield place.warning(
             "queue_qos/lifespan", "every sample expires as it arrives", found="0", allowed="more than 0"
@@ -155,7 +155,7 @@ def lifespan_lets_a_sample_live(place: QueuePlace) -> Iterator[Problem]:
 
 
 def monitoring_needs_general_monitoring(place: QueuePlace) -> Iterator[Problem]:
-    """`<entity_monitoring>` is ignored where general monitoring is off [QS Tables 3.5 and 3.6]."""
+    """Find an `<entity_monitoring>` that is ignored, since general monitoring is off [QS Tables 3.5 and 3.6]."""
     general = place.service.configuration.monitoring
     own = place.nearest("entity_monitoring/enabled").getparent()
     if own is not None and own.tag == "entity_monitoring" and not (general and general.enabled):

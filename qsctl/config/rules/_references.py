@@ -1,4 +1,4 @@
-"""References of a queue that must lead somewhere [QS Table 3.16]: its session and its dead-letter queue."""
+"""The references of a queue to its session and its dead-letter queue, which must exist [QS Table 3.16]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _name(element: _Element, attribute: str = "name") -> str:
 
 
 def sessions_exist(root: _Element) -> Iterator[Problem]:
-    """Check that a queue's `session` is one of its shared subscriber."""
+    """Check that a queue's `session` is the name of a session of its shared subscriber."""
     for subscriber in root.iter("shared_subscriber"):
         known = [_name(each) for each in subscriber.findall("session_settings/session")]
         for queue in (child for child in subscriber if child.tag in QUEUE_FORMS):
@@ -31,7 +31,7 @@ def sessions_exist(root: _Element) -> Iterator[Problem]:
 
 
 def dead_letter_queues_exist(root: _Element) -> Iterator[Problem]:
-    """Check that a queue's `dead_letter_queue` is the name of that of its shared subscriber [QS 2.12]."""
+    """Check that a queue's `dead_letter_queue` is the name of its shared subscriber's dead-letter queue [QS 2.12]."""
     for subscriber in root.iter("shared_subscriber"):
         known = [_name(each) for each in subscriber.findall("dead_letter_shared_reader_queue") if _name(each)]
         for queue in subscriber.findall("shared_reader_queue"):

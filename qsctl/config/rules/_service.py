@@ -27,7 +27,7 @@ def administration_for_configuration_replication(place: ServicePlace) -> Iterato
 
 
 def participants_have_subscribers_of_distinct_files(place: ServicePlace) -> Iterator[Problem]:
-    """Check names of files, which are topic, subscriber, domain and application of a persistent queue [QS 2.14.2]."""
+    """Check that persistent queues differ in topic, subscriber, domain or application, which name files [QS 2.14.2]."""
     first: dict[tuple[str, str, int], str] = {}
     for each in places_of_queues(place):
         if each.queue.persistence.kind is not PersistenceKind.PERSISTENT:
@@ -46,7 +46,7 @@ def participants_have_subscribers_of_distinct_files(place: ServicePlace) -> Iter
 
 
 def queues_are_within_the_limit(place: ServicePlace) -> Iterator[Problem]:
-    """Check that a service hosts no more queues than its limit, which a CREATE obeys, too."""
+    """Check that a service hosts no more queues than its limit; CREATE obeys the same limit."""
     count = sum(1 for _ in places_of_queues(place))
     if message := place.configuration.limits.too_many_queues(count):
         yield place.error(
@@ -59,7 +59,7 @@ def queues_are_within_the_limit(place: ServicePlace) -> Iterator[Problem]:
 
 
 def administration_key_can_be_read(place: ServicePlace) -> Iterator[Problem]:
-    """Check the keys of administration commands, which are read as the service starts."""
+    """Check that the file of administration keys can be read, as the service reads it when it starts."""
     administration = place.configuration.administration
     if place.is_elsewhere or administration is None or administration.key_file is None:
         return

@@ -57,7 +57,7 @@ def directory_exists(place: ServicePlace) -> Iterator[Problem]:
 
 
 def unsafe_journal_is_said(place: ServicePlace) -> Iterator[Problem]:
-    """Without a journal on disk, a crash inside a transaction damages the file [QS Table 3.9]."""
+    """Find a database file without a journal on disk: a crash inside a transaction damages it [QS Table 3.9]."""
     mode = place.configuration.filesystem.journal_mode
     if mode in {JournalMode.MEMORY, JournalMode.OFF}:
         yield place.warning(
@@ -69,7 +69,7 @@ def unsafe_journal_is_said(place: ServicePlace) -> Iterator[Problem]:
 
 
 def unsynchronized_persistence_is_said(place: ServicePlace) -> Iterator[Problem]:
-    """Find the default of [QS Table 3.9], OFF: what was acknowledged may be lost with the power."""
+    """Find persistent queues whose writes are not synced, the default: losing power loses acknowledged samples."""
     if place.configuration.filesystem.synchronization is Synchronization.OFF and _persists(place):
         path = _filesystem(place, "synchronization")
         named = path in place.reading.elements
@@ -82,7 +82,7 @@ def unsynchronized_persistence_is_said(place: ServicePlace) -> Iterator[Problem]
 
 
 def write_ahead_log_without_full_synchronization_is_said(place: ServicePlace) -> Iterator[Problem]:
-    """Find a write-ahead log under NORMAL: it is not synced at commit, so an acknowledgment is not durable."""
+    """Find a write-ahead log under NORMAL: it is not synced at commit, so that acknowledged samples are not durable."""
     filesystem = place.configuration.filesystem
     if filesystem.journal_mode is JournalMode.WAL and filesystem.synchronization is Synchronization.NORMAL:
         yield place.warning(
@@ -94,7 +94,7 @@ def write_ahead_log_without_full_synchronization_is_said(place: ServicePlace) ->
 
 
 def database_settings_without_a_database_are_said(place: ServicePlace) -> Iterator[Problem]:
-    """Queues with in-memory state share the service's write-ahead log, which has none of these [QS Table 3.9]."""
+    """Find settings of database files where all queues are in the service's write-ahead log, which has none of them."""
     queues = _persistent_queues(place)
     has_database = place.configuration.service_qos.persistence.kind is PersistenceKind.PERSISTENT
     if not queues or has_database or any(not queue.persistence.in_memory_state for queue in queues):
@@ -111,7 +111,7 @@ def database_settings_without_a_database_are_said(place: ServicePlace) -> Iterat
 
 
 def trace_file_holds_payloads(place: ServicePlace) -> Iterator[Problem]:
-    """Find a trace of every statement: it is for debugging, and large [QS Table 3.9]."""
+    """Find a trace file, which has every SQL statement: it is for debugging, and grows large [QS Table 3.9]."""
     trace_file = place.configuration.filesystem.trace_file
     if trace_file is not None:
         yield place.warning(
@@ -123,7 +123,7 @@ def trace_file_holds_payloads(place: ServicePlace) -> Iterator[Problem]:
 
 
 def application_name_is_a_file_name(place: ServicePlace) -> Iterator[Problem]:
-    """Check the application name, which is part of the names of files [QS 2.14]."""
+    """Check that the application name can be part of the names of files [QS 2.14]."""
     name = place.configuration.service.application_name
     if _persists(place) and not _FILE_NAME.fullmatch(name):
         yield place.error(
@@ -135,7 +135,7 @@ def application_name_is_a_file_name(place: ServicePlace) -> Iterator[Problem]:
 
 
 def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
-    """Check the topics of a persistent queue and its reply queue, which are part of the names of files [QS 2.14.2]."""
+    """Check that topics of a persistent queue and its reply queue can be part of a file's name [QS 2.14.2]."""
     if place.queue.persistence.kind is not PersistenceKind.PERSISTENT:
         return
     for step, topic in file_topics(place.queue):
@@ -158,13 +158,13 @@ def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
 
 
 def file_topics(queue: SharedReaderQueueSettings) -> list[tuple[str, str]]:
-    """Return the topics that files of a persistent queue are named after, each with its tag: its own, its replies'."""
+    """Return the topics that name a persistent queue's files, each with its tag: its own, and that of its replies."""
     reply = [("reply_topic", queue.reply_topic)] if queue.reply_type and queue.reply_topic else []
     return [("topic_name", queue.topic_name), *reply]
 
 
 def _stem(place: QueuePlace, topic: str) -> str:
-    """`[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2]."""
+    """Return a file's name without suffix: `[prefix][topic]@[subscriber]@[domain]@[application]` [QS 2.14.2]."""
     configuration = place.service.configuration
     parts = (
         configuration.filesystem.file_prefix + topic,
@@ -176,7 +176,7 @@ def _stem(place: QueuePlace, topic: str) -> str:
 
 
 def memory_limit_counts_only_in_memory(place: QueuePlace) -> Iterator[Problem]:
-    """`<max_in_memory_bytes>` is ignored for persistent queues without in-memory state [QS 2.15.1.2]."""
+    """Find a `<max_in_memory_bytes>` that is ignored: the queue keeps no state in memory [QS 2.15.1.2]."""
     persistence = place.queue.persistence
     on_disk_only = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
     if on_disk_only and place.queue.limits.max_in_memory_bytes != UNLIMITED:

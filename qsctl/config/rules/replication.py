@@ -29,12 +29,12 @@ _LETTERS: Final = ("update_datareader_qos", "update_datawriter_qos")
 
 
 def queue_is_hosted_alone(queue: SharedReaderQueueSettings) -> str:
-    """Why a service that is not a member of a cluster cannot host a queue, in words; empty where it can."""
+    """Return why a service that is not a member of a cluster cannot host a queue; empty where it can."""
     return f"queue {queue.name} {_ALONE}" if queue.replication.enabled else ""
 
 
 def configuration_is_hosted_alone(configuration: ServiceConfiguration) -> str:
-    """Why a service alone cannot replicate its configuration, in words; empty where that is not asked for."""
+    """Return why a service outside of a cluster cannot replicate its configuration; empty where it need not."""
     return f"the configuration {_ALONE}" if configuration_replication_of(configuration) is not None else ""
 
 
@@ -50,7 +50,7 @@ def replicated_queues(service: ServiceSettings) -> list[SharedReaderQueueSetting
 
 
 def unequal_instances(service: ServiceSettings, configuration: ReplicationSettings | None = None) -> str:
-    """Return which two parts of a service expect different numbers of members, in words; empty: none."""
+    """Return a sentence about two parts of a service that expect different numbers of members; empty without one."""
     counts = [(f"queue {each.name}", each.replication.queue_instances) for each in replicated_queues(service)]
     if configuration is not None:
         counts.append(("the configuration", configuration.queue_instances))
@@ -82,7 +82,7 @@ def instances_of(service: ServiceSettings, configuration: ReplicationSettings | 
 
 
 def unserved(hosted: ServiceConfiguration | ServiceSettings) -> list[str]:
-    """Everything of a service that is to be replicated, in words: none of it is where one service lives alone."""
+    """Return the parts of a service that are to be replicated, in words: outside of a cluster it replicates none."""
     service = hosted.service if isinstance(hosted, ServiceConfiguration) else hosted
     found = [queue_is_hosted_alone(queue) for _, _, queue in queues_of(service)]
     if isinstance(hosted, ServiceConfiguration):
@@ -91,7 +91,7 @@ def unserved(hosted: ServiceConfiguration | ServiceSettings) -> list[str]:
 
 
 def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
-    """Refuse to host alone what would silently not be replicated.
+    """Raise an error if a service outside of a cluster has anything that is to be replicated.
 
     Raises:
         Refused: names everything that is to be replicated.
@@ -101,11 +101,11 @@ def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
 
 
 def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the cluster's members as they were given, where they can be its.
+    """Return the given names of the cluster's members, after a check that they can be its members.
 
     Raises:
-        Refused: they are not as many as `queue_instances`, or this service is not among them, or one is there twice; or
-            nothing is replicated.
+        Refused: nothing is replicated; or the number of names is not `queue_instances`, a name occurs twice, or this
+            service is not among them.
     """
     count = instances_of(configuration.service, configuration_replication_of(configuration))
     own = configuration.service.application_name
@@ -122,14 +122,14 @@ def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tup
 
 
 def queue_instances_are_equal(place: ServicePlace) -> Iterator[Problem]:
-    """Check that members of a cluster have all that a service replicates in common: our reading of [QS 7.3]."""
+    """Check that all replicated parts of a service expect the same number of members: our reading of [QS 7.3]."""
     configuration = place.configuration
     if message := unequal_instances(configuration.service, configuration_replication_of(configuration)):
         yield place.unsupported(place.path, message, suggestion=_UNEQUAL_REMEDY)
 
 
 def an_even_number_of_members_survives_no_more(place: ServicePlace) -> Iterator[Problem]:
-    """Check that a quorum of the configuration is more than half of its members, too [QS 7.1.1.2 and 7.2.1]."""
+    """Find an even number of members for the configuration, which survives no more losses than one member less."""
     settings = configuration_replication_of(place.configuration)
     if settings is not None:
         path = f"{place.path}/service_qos/configuration_replication/{_PROTOCOL}/queue_instances"
@@ -137,7 +137,7 @@ def an_even_number_of_members_survives_no_more(place: ServicePlace) -> Iterator[
 
 
 def replicas_have_distinct_application_names(place: ServicePlace) -> Iterator[Problem]:
-    """Instances that replicate each other are distinguished by their application names [QS 7.2]."""
+    """Note that each instance of a replicated service needs an application name of its own [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled or any(
         queue.replication.enabled for _, _, queue in queues_of(place.configuration.service)
     )
@@ -151,13 +151,13 @@ def replicas_have_distinct_application_names(place: ServicePlace) -> Iterator[Pr
 
 
 def an_even_number_survives_no_more(place: QueuePlace) -> Iterator[Problem]:
-    """Check that a quorum is more than half of `<queue_instances>` [QS 7.1.1.2]: of two, both."""
+    """Find an even number of `<queue_instances>`: it survives no more losses than one instance less [QS 7.1.1.2]."""
     if place.queue.replication.enabled:
         yield from _even(place, f"{_SETTINGS}/queue_instances", place.queue.replication.queue_instances)
 
 
 def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
-    """`<queue_instances>` counts the master too [QS Table 7.3]."""
+    """Find a replicated queue of one instance: `<queue_instances>` includes the master [QS Table 7.3]."""
     replication = place.queue.replication
     if replication.enabled and replication.queue_instances < 2:
         yield place.warning(
@@ -169,7 +169,7 @@ def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
 
 
 def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem]:
-    """Find where a sample does not outlive an election: every change of master refuses samples [QS Table 7.3]."""
+    """Find a sample timeout below the master timeout: samples are refused before a new master can be elected."""
     replication = place.queue.replication
     if replication.enabled and replication.sample_timeout_ns <= replication.master_timeout_ns:
         yield place.warning(
@@ -182,7 +182,7 @@ def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem
 
 
 def letters_of_all_queues_are_the_same(place: QueuePlace) -> Iterator[Problem]:
-    """Replicas of all queues of a service share one reader and its peers' writers [QS Table 3.14 and 7.1.3.1]."""
+    """Find QoS of a queue's replication that is not used: all queues of a service share one reader and writer."""
     if not place.queue.replication.enabled:
         return
     first = next(iter(replicated_queues(place.service.configuration.service)), place.queue)

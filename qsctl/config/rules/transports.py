@@ -1,6 +1,4 @@
-"""Rules about the DDS transports of participants, and their support in this version and the installed library (chapter
-9).
-"""
+"""Rules about the DDS transports of participants: what this version and the installed library support [QS 9]."""
 
 from __future__ import annotations
 
@@ -38,12 +36,12 @@ class TransportParticipant(NamedTuple):
     qos: Mapping[str, str]
 
     def mapping(self, *, without_tcp: bool) -> TransportMapping:
-        """Return what its transport properties become."""
+        """Return what Cyclone DDS has for its transport properties."""
         return map_transport(properties_of(self.qos.get("participant_qos", "")), without_tcp=without_tcp)
 
 
 def participants_of(configuration: ServiceConfiguration) -> Iterator[TransportParticipant]:
-    """Every participant that a running service would create."""
+    """Yield every participant that a running service would create."""
     for each in configuration.service.participants:
         yield TransportParticipant(f"domain_participant[{each.name}]", each.domain_id, each.qos)
     if configuration.administration is not None:
@@ -59,7 +57,7 @@ def participants_of(configuration: ServiceConfiguration) -> Iterator[TransportPa
 
 
 def transports_are_served(place: ServicePlace) -> Iterator[Problem]:
-    """Check transports: what is promised and missing here stops the service; what tunes another library is noted."""
+    """Report properties without an equivalent: an error where they promise something, else a warning or a note."""
     for participant in participants_of(place.configuration):
         path = f"{place.path}/{participant.step}/participant_qos/property"
         mapping = participant.mapping(without_tcp=place.without_tcp)
@@ -82,7 +80,7 @@ def transports_are_served(place: ServicePlace) -> Iterator[Problem]:
 
 
 def initial_peers_are_given_to_serve(place: ServicePlace) -> Iterator[Problem]:
-    """Peers of a profile are another implementation's locators; `qsctl serve` is given its own."""
+    """Find `<initial_peers>`, which are locators of another implementation; `qsctl serve --peer` names ours."""
     for participant in participants_of(place.configuration):
         text = participant.qos.get("participant_qos", "")
         peers = [each.text or "" for each in _find_all(text, "discovery/initial_peers/element")]
@@ -96,7 +94,7 @@ def initial_peers_are_given_to_serve(place: ServicePlace) -> Iterator[Problem]:
 
 
 def one_transport_a_domain(place: ServicePlace) -> Iterator[Problem]:
-    """Check that participants of one domain have the same transport: a process takes part in a domain in one way."""
+    """Check that participants of one domain have the same transport: a process has one transport in a domain."""
     first: dict[int, TransportParticipant] = {}
     for participant in participants_of(place.configuration):
         other = first.setdefault(participant.domain_id, participant)
@@ -111,7 +109,7 @@ def one_transport_a_domain(place: ServicePlace) -> Iterator[Problem]:
 
 
 def domains_have_ports(place: ServicePlace) -> Iterator[Problem]:
-    """Check the ports of a domain, which follow from its number [RTPS 9.6.1]."""
+    """Check that the ports of a domain, which follow from its number, exist [RTPS 9.6.1]."""
     for participant in participants_of(place.configuration):
         if participant.domain_id > DOMAIN_ID_MAX:
             yield place.unsupported(

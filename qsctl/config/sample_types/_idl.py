@@ -110,7 +110,7 @@ def _tokens(text: str, name: str) -> Iterator[_Token]:
 
 
 class _IdlReader:
-    """A descent over the tokens; what it reads is written at once."""
+    """A recursive-descent reader of IDL tokens, which writes each definition as XML while it reads."""
 
     def __init__(self, name: str, tokens: list[_Token]) -> None:
         self._name = name
@@ -130,7 +130,7 @@ class _IdlReader:
     # Tokens.
 
     def _peek(self) -> _Token:
-        """Return the next token that is not an annotation behind something."""
+        """Return the next token; annotations that follow a definition are skipped."""
         while self._at < len(self._tokens) and self._tokens[self._at].kind == "behind":
             self._at += 1
         if self._at < len(self._tokens):
@@ -177,7 +177,7 @@ class _IdlReader:
     # Elements.
 
     def _write(self, text: str, line: int) -> None:
-        """Write on a line of the document, or on the present one where that is further."""
+        """Write text on this line of the document; on the current line if that is already behind it."""
         if line > self._line:
             self._written.append("\n" * (line - self._line))
             self._line = line
@@ -350,7 +350,7 @@ class _IdlReader:
     # Parts.
 
     def _annotations(self) -> dict[str, str]:
-        """Return the annotations in front of something: the parameters of each as a text, by its name."""
+        """Return the annotations before a definition, by name: the parameters of each, as text."""
         found: dict[str, str] = {}
         while self._skip("@"):
             name = self._next()
@@ -417,7 +417,7 @@ class _IdlReader:
                 return
 
     def _expression(self) -> str:
-        """Return the text up to what ends an expression, which the reader of `<types>` evaluates."""
+        """Return the text of an expression up to its end; the reader of `<types>` evaluates it."""
         parts: list[str] = []
         depth = 0
         while True:

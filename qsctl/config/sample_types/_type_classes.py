@@ -87,7 +87,7 @@ class ClassMaker:
         return made
 
     def field_names(self, name: str) -> Mapping[str, str]:
-        """Return the class's own names of members, cases or flags of a type whose class was made, with its bases'."""
+        """Return the names that a made class uses for a type's members, cases or flags, those of its bases included."""
         return self._names[name]
 
     def _make(self, definition: Definition) -> Any:
@@ -203,7 +203,7 @@ class ClassMaker:
         return self._without_key_scan(made)
 
     def _discriminator(self, union: Union) -> Any:
-        """Return the class of what selects a case, seen through aliases: the library knows no alias there."""
+        """Return the class of a union's discriminator, with aliases replaced: the library accepts none there."""
         shape = union.discriminator
         for _ in range(NESTING_MAX):
             definition = self._definitions.get(str(shape.base))
@@ -244,7 +244,7 @@ class ClassMaker:
         return getattr(self._types, name)
 
     def _is_empty(self, shape: TypeShape) -> bool:
-        """Return whether a value takes no octet at all: a struct without members, and what holds nothing else."""
+        """Return whether values of a shape take no octets: a struct without members, or one of only such members."""
         if isinstance(shape.base, Primitive) or shape.sequence_bound is not None:
             return False
         name = shape.base
@@ -264,7 +264,7 @@ class ClassMaker:
         return known
 
     def _without_key_scan(self, made: Any) -> Any:
-        """Return the class, which does not look for the size of its key inside another type's.
+        """Return the class, changed so that the library does not compute the size of its key inside another type's.
 
         The library multiplies the cases of all unions with each other for that: twenty of three cases would never end.
         A key of unknown size is hashed, whatever its size; only endpoints of the type itself would ask.

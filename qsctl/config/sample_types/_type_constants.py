@@ -37,7 +37,7 @@ class ConstantForm(ValueError):
 
 
 class Constants(Protocol):
-    """Constants by name, such as a dictionary."""
+    """A lookup of constants by name, as a dictionary offers it."""
 
     def get(self, name: str, /) -> Constant | None:
         """Return the constant, if there is one of the name."""

@@ -56,11 +56,11 @@ class TypeReader:
 
     @property
     def problems(self) -> list[Problem]:
-        """Problems, in the order of reading."""
+        """The problems found so far, in the order of reading."""
         return self._scope.problems
 
     def collect(self, parent: _Element, directory: Path | None, module: str = "") -> None:
-        """Take the names of a `<types>` or `<module>`, and those of the files that it includes."""
+        """Collect the names of a `<types>` or `<module>`, and those of the files that it includes."""
         for child in parent:
             tag = str(child.tag)
             name = child.get("name", "").strip()

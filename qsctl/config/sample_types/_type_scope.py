@@ -1,4 +1,4 @@
-"""The meaning of a name, a number or a shape of `<types>` in its scope: inside a module, among constants.
+"""Names, numbers and shapes of `<types>`, resolved in their scope: a module and the constants visible there.
 
 The problems of all definitions are gathered here, a bounded number of them.
 """
@@ -102,7 +102,7 @@ class TypeScope:
         return TypeShape(base, string_bound, sequence, dimensions)
 
     def resolve(self, name: str, module: str, element: _Element) -> str:
-        """Return the qualified name of a name inside a module: the innermost first, as in IDL."""
+        """Return the qualified name that a name means inside a module; inner modules are searched first, as in IDL."""
         if name.startswith("::"):
             candidates = [name.removeprefix("::")]
         else:

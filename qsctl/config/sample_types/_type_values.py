@@ -189,7 +189,7 @@ class Values:
         return value
 
     def members_of(self, struct: Struct) -> list[StructMember]:
-        """All members, those of the bases first."""
+        """Return all members, those of the bases first."""
         chain = [struct]
         name = struct.base
         while name:

@@ -134,7 +134,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A union: its discriminator selects the case."""
+    """A union: the value of its discriminator selects one of its cases."""
 
     name: str
     discriminator: TypeShape
@@ -145,7 +145,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Bitmask:
-    """Named bits."""
+    """A bit mask: flags by name, each with its bit."""
 
     name: str
     flags: tuple[tuple[str, int], ...]

@@ -68,7 +68,7 @@ class WrongDefinition:
 
 
 def wrong_definitions(definitions: Mapping[str, Definition]) -> Iterator[WrongDefinition]:
-    """Yield what is wrong with definitions that hold no circle."""
+    """Yield an error for each definition that breaks a rule; the definitions hold no circle."""
     for name, definition in definitions.items():
         match definition:
             case Struct():
@@ -168,7 +168,7 @@ def _wrong_union(union: Union, definitions: Mapping[str, Definition]) -> Iterato
 
 
 def _not_a_label(label: int | bool | str, shape: TypeShape, enumeration: Enumeration | None) -> str:
-    """Return what a label should be, where it is not; nothing where it is one."""
+    """Return what a label of this type must be; empty if the label is allowed."""
     if enumeration is not None:
         return "" if label in dict(enumeration.values).values() else ", ".join(dict(enumeration.values))[:200]
     match shape.base:
@@ -184,7 +184,7 @@ def _not_a_label(label: int | bool | str, shape: TypeShape, enumeration: Enumera
 
 
 def _too_large(definitions: Mapping[str, Definition]) -> Iterator[WrongDefinition]:
-    """Types that nest too deeply, and those of which the least sample is too large; each once, where it begins."""
+    """Yield an error for each type that nests too deeply, and for each whose smallest sample is too large."""
     measures: dict[str, tuple[int, int]] = {}
     for start in definitions:
         pending = [(start, False)]

@@ -19,7 +19,7 @@ from qsctl.config.sample_types.types import TypeLibrary
 
 
 def types_element(library: TypeLibrary) -> _Element:
-    """`<types>` with every definition of the library, in its modules and in its order."""
+    """Return `<types>` with every definition of the library, in its modules and in its order."""
     root = etree.Element("types")
     modules: dict[str, _Element] = {"": root}
     for name, definition in library.definitions.items():

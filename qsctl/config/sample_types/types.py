@@ -34,7 +34,7 @@ class TypeLibrary:
     __hash__ = None  # type: ignore[assignment]
 
     def type_names(self) -> list[str]:
-        """Types that a queue may hold: structs and unions of `<types>`, then the builtin ones."""
+        """Return the names of types that a queue may hold: structs and unions of `<types>`, then the builtin ones."""
         own = [name for name, definition in self.definitions.items() if isinstance(definition, Struct | Union)]
         return [*own, *BUILTIN_TYPES]
 
@@ -88,7 +88,7 @@ class TypeLibrary:
         return made
 
     def codec(self, type_name: str) -> TypedCodec:
-        """Return what a producer or consumer of this type takes as its codec. Raises as `json_to_cdr` does."""
+        """Return a codec of this type for producers and consumers. Raises as `json_to_cdr` does."""
         self.class_of(type_name)
         return TypedCodec(self, type_name)
 
@@ -141,8 +141,9 @@ class TypeLibrary:
 
 @dataclass(frozen=True)
 class TypedCodec:
-    """Samples of one type between a program's values, as JSON knows them, and payloads: what the wrappers of chapter 8
-    need to write and to receive typed samples.
+    """A codec of one type: from JSON values to payloads and back.
+
+    Producers and consumers of programs [QS 8] read and write typed samples with it.
     """
 
     library: TypeLibrary
@@ -172,7 +173,7 @@ def _plain_name(type_name: str) -> str:
 
 
 def read_types(parents: Iterable[tuple[_Element, Path | None]]) -> tuple[TypeLibrary, list[Problem]]:
-    """Return the types of `<types>` elements, each with the directory that its includes are sought in."""
+    """Return the types of `<types>` elements, and problems; each element comes with the directory of its includes."""
     reader = TypeReader()
     for element, directory in parents:
         reader.collect(element, directory)

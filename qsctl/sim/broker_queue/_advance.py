@@ -94,7 +94,7 @@ LETTERS_HELD = 1
 
 @kernel
 def advance(state: Any) -> int:
-    """Simulate to `until` (exclusive), or until room in the log or rows are used up; return which."""
+    """Simulate to `until` (exclusive), or until the log or the tables of rows are full; return which of these."""
     queue = row(state, 0, STATE)
     while True:
         if queue.log_count >= queue.log_limit:
@@ -179,7 +179,7 @@ def come(state: Any) -> None:
 
 @inlined_part
 def settle(state: Any) -> None:
-    """Deliver, drop and admit until nothing more can be done, and note how much is there."""
+    """Deliver, drop and admit messages until none of these is possible, then update the high-water marks."""
     queue = row(state, 0, STATE)
     while True:
         dispatch(state)
@@ -245,7 +245,7 @@ FIRST_THOUGHT = 1 << 40
 
 @kernel
 def start(state: Any) -> None:
-    """Make the first entries of the heap: sources that think, autoscaling rules that decide after their period."""
+    """Schedule the first events: thinking times of sources, and the first decision of each autoscaling rule."""
     queue = row(state, 0, STATE)
     for p in range(queue.publisher_count):
         publisher = row(queue.publishers, p, PUBLISHER)
@@ -260,7 +260,7 @@ def start(state: Any) -> None:
 
 @part
 def source(state: Any, p: int) -> None:
-    """Have a source that has thought publish, if it may still."""
+    """Have a source publish at the end of its thinking time, if it still may."""
     queue = row(state, 0, STATE)
     publisher = row(queue.publishers, p, PUBLISHER)
     if queue.now >= publisher.stop:
@@ -320,7 +320,7 @@ def control(state: Any) -> None:
 
 @part
 def restart_statistics(state: Any) -> None:
-    """Restart what is counted; what is in the queue stays."""
+    """Restart the statistics after the warm-up; the messages in the queue stay."""
     queue = row(state, 0, STATE)
     for which in range(2):
         count = row(queue.counts, which, COUNT)
@@ -350,7 +350,7 @@ def restart_statistics(state: Any) -> None:
 
 @kernel
 def finish(state: Any) -> None:
-    """Count what is still there at the end, and how long it was."""
+    """Bring times, dead letters and the drain time up to date at the end of the run."""
     queue = row(state, 0, STATE)
     integrate(state)
     expire_letters(state)
@@ -362,7 +362,7 @@ def finish(state: Any) -> None:
 
 @kernel
 def hold(state: Any, first: int) -> int:
-    """Log what is still there, from a row on; return the row to go on with, or how many there are."""
+    """Log messages that are still there, from a row on; return the row to continue with, or the number of rows."""
     queue = row(state, 0, STATE)
     for m in range(first, queue.message_limit):
         if queue.log_count >= queue.log_limit:

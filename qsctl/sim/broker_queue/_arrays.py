@@ -114,7 +114,7 @@ class QueueArrays:
         self._fit()
 
     def _fit(self) -> None:
-        """Have the heap and the log as long as these messages and deliveries may need at once."""
+        """Enlarge the heap and the log to what this number of messages and deliveries may need at one instant."""
         state = self.state
         entries = self._always + 3 * int(state["delivery_limit"]) + int(state["message_limit"])
         for name, length, kind in (

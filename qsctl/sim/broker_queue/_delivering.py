@@ -52,13 +52,13 @@ ATTEMPT_BITS = 10
 
 @inlined_part
 def attempt_number(serial: int, number: int) -> int:
-    """Return the number of the draws of a delivery of a message."""
+    """Return the number of the random draw for one delivery of a message."""
     return (serial << ATTEMPT_BITS) | (number & ((1 << ATTEMPT_BITS) - 1))
 
 
 @inlined_part
 def touch(state: Any, c: int) -> None:
-    """Count a consumer's times up to now."""
+    """Add the time since the last change to a consumer's busy, present and paid times."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     passed = queue.now - consumer.mark
@@ -73,7 +73,7 @@ def touch(state: Any, c: int) -> None:
 
 @inlined_part
 def dispatch(state: Any) -> None:
-    """Deliver as long as there are messages and consumers for them, and rows for deliveries."""
+    """Deliver as long as there are ready messages, able consumers, and free rows for deliveries."""
     queue = row(state, 0, STATE)
     if queue.rebalancing > queue.now:
         return
@@ -173,7 +173,7 @@ def buffer(state: Any, d: int) -> None:
 
 @part
 def begin(state: Any, c: int) -> None:
-    """Have a consumer's idle servers begin what it has received; it polls when there is nothing of that."""
+    """Have a consumer's idle servers begin work on received messages; if there are none, it polls."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     while consumer.idle and consumer.buffer_head != NONE and not consumer.paused:
@@ -217,7 +217,7 @@ def begin(state: Any, c: int) -> None:
 
 @part
 def poll(state: Any, c: int) -> None:
-    """Have a consumer ask for messages if it would work and has nothing to."""
+    """Have a consumer send a poll if it is free to work and has no message to begin."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     if not consumer.polls or consumer.asking or consumer.draining or consumer.paused or not consumer.present:

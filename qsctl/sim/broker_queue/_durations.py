@@ -84,7 +84,7 @@ def draw_gamma(key: Any, n: int, shape: float) -> float:
 
 @part
 def draw_time(distributions: Any, place: int, key: Any, n: int, values: Any) -> int:
-    """Return draw `n` of a distribution in nanoseconds: at least 1, but of a constant, a range or a table."""
+    """Return draw `n` of a distribution in nanoseconds: at least 1, except from a constant, a range or a table."""
     drawn = row(distributions, place, DISTRIBUTION)
     kind = drawn.kind
     longest = drawn.most

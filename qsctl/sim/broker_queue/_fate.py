@@ -1,4 +1,4 @@
-"""The fate of a message: its row of the log and its count, its dead letter, its source that continues.
+"""The fate of a message: its row of the log, its count, its dead letter, and the source that waits for it.
 
 Decides: which messages count. As in all models one counts when its wait ended in the observed part (`summary.
 observation`): the wait ends when work on it begins first, or with its loss.
@@ -70,7 +70,7 @@ def count_time(state: Any, which: int, histogram: int, time: int) -> None:
 
 @part
 def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, acknowledged: int) -> None:
-    """Count what became of a message and log it; durations since its arrival, NONE where it did not happen."""
+    """Count and log the fate of a message; durations are since its arrival, NONE where the step did not occur."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     count = row(queue.counts, which, COUNT)
@@ -136,7 +136,7 @@ def record(state: Any, m: int, which: int, outcome: int, wait: int, enter: int, 
 
 @part
 def end(state: Any, m: int) -> None:
-    """Note that a message's fate is known: its source continues, and its row is free once no consumer works on it."""
+    """Note that a message's fate is decided: its source continues, and its row is free once no consumer works on it."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     publisher = row(queue.publishers, message.publisher, PUBLISHER)
@@ -150,7 +150,7 @@ def end(state: Any, m: int) -> None:
 
 @part
 def lose_outside(state: Any, m: int, outcome: int) -> None:
-    """Lose a message that the queue did not accept."""
+    """Record the loss of a message that the queue did not accept."""
     queue = row(state, 0, STATE)
     record(state, m, wide(MAIN), outcome, queue.now - row(queue.messages, m, MESSAGE).born, wide(NONE), wide(NONE))
     end(state, m)
@@ -158,7 +158,7 @@ def lose_outside(state: Any, m: int, outcome: int) -> None:
 
 @part
 def leave_queue(state: Any, m: int, outcome: int) -> None:
-    """Have a message leave the queue, acknowledged or lost; it is in no line, and no delivery of it is valid."""
+    """Remove a message from the queue, acknowledged or lost; it is in no line, and none of its deliveries is valid."""
     queue = row(state, 0, STATE)
     integrate(state)
     message = row(queue.messages, m, MESSAGE)
@@ -182,7 +182,7 @@ def leave_queue(state: Any, m: int, outcome: int) -> None:
 
 @part
 def bury(state: Any, size: int, kind: int) -> None:
-    """Add a dead letter to theirs, within its limits."""
+    """Add a dead letter to the dead letters, within their limits."""
     queue = row(state, 0, STATE)
     expire_letters(state)
     count = row(queue.counts, LETTERS, COUNT)
@@ -216,7 +216,7 @@ def bury(state: Any, size: int, kind: int) -> None:
 
 @part
 def drop_letter(state: Any, at: int, outcome: int) -> None:
-    """Lose the oldest dead letter."""
+    """Remove the oldest dead letter, as lost at instant `at` with this outcome."""
     queue = row(state, 0, STATE)
     m = queue.dead_head
     letter = row(queue.messages, m, MESSAGE)
@@ -232,7 +232,7 @@ def drop_letter(state: Any, at: int, outcome: int) -> None:
 
 @part
 def expire_letters(state: Any) -> None:
-    """Lose the dead letters whose time to live is over, each when it was."""
+    """Expire dead letters whose time to live has passed; each counts at the instant it passed."""
     queue = row(state, 0, STATE)
     while queue.dead_head != NONE:
         due = row(queue.messages, queue.dead_head, MESSAGE).born + queue.dead_life
@@ -243,7 +243,7 @@ def expire_letters(state: Any) -> None:
 
 @part
 def expire_heads(state: Any, line: int) -> None:
-    """Lose the next messages of a line as long as the time to live of the first one is over."""
+    """Expire messages at the head of a line until the first one's time to live has not passed."""
     queue = row(state, 0, STATE)
     while True:
         m = head_of(state, line)
@@ -255,7 +255,7 @@ def expire_heads(state: Any, line: int) -> None:
 
 @part
 def pull(state: Any, m: int) -> None:
-    """Take a ready message out of its line; the next one may expire as it becomes the first."""
+    """Remove a ready message from its line; where messages expire at the head, the next one may do so now."""
     queue = row(state, 0, STATE)
     unlink_ready(state, m)
     if queue.at_head:
@@ -264,7 +264,7 @@ def pull(state: Any, m: int) -> None:
 
 @part
 def make_ready(state: Any, m: int, back: int) -> None:
-    """Have a message delivered when its turn comes; one that was away may be over its time to live."""
+    """Put a message into its line; if its time to live has passed meanwhile, it expires."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     link_ready(state, m, back)

@@ -66,7 +66,7 @@ _REACTIONS: Final = {
 
 
 def publishers_of(queue: BrokerQueue) -> list[QueuePublisher | QueueBacklog]:
-    """Return what publishes, in the order of its numbers: the backlog before the publishers."""
+    """Return the publishers of a queue in the order of their numbers: the backlog first."""
     return [*((queue.backlog,) if queue.backlog is not None else ()), *queue.publishers]
 
 
@@ -134,7 +134,7 @@ class _ArrayBuilder:
         self.kinds = [each.name for each in self.queue.classes]
 
     def work(self, work: WorkTime) -> int:
-        """Return the row of a distribution."""
+        """Add a distribution, and return its row."""
         self.works.append(lay_work(work, self.values))
         return len(self.works) - 1
 
@@ -143,7 +143,7 @@ class _ArrayBuilder:
         return stream_key(self.scenario.seed, self.replication, "queue", *names)
 
     def consumers(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], list[str]]:
-        """Return consumers, groups and names; what is planned for them is noted."""
+        """Return the arrays of consumers and groups, and their names; collect the controls planned for them."""
         queue, horizon = self.queue, self.scenario.horizon_ns
         most = {rule.workers: rule.maximum for rule in queue.autoscaling}
         groups = np.zeros(len(queue.workers), r.GROUP)
@@ -180,7 +180,7 @@ class _ArrayBuilder:
         return np.concatenate([*rows, np.zeros(0, r.CONSUMER)]), groups, names
 
     def publishers(self) -> npt.NDArray[Any]:
-        """Return the publishers."""
+        """Return the array of publishers."""
         found = publishers_of(self.queue)
         made = np.zeros(len(found), r.PUBLISHER)
         for number, each in enumerate(found):
@@ -202,7 +202,7 @@ class _ArrayBuilder:
         return made
 
     def lives(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the lists of times to live, and which one messages of a publisher and class are in."""
+        """Return the lists of times to live, and for each publisher and class the number of its list."""
         queue = self.queue
         lengths: list[int] = []
         lifetimes: list[int] = []
@@ -218,7 +218,7 @@ class _ArrayBuilder:
         return lists, np.array(lifetimes, np.int64).view(r.LIFE)
 
     def kinds_of(self) -> npt.NDArray[Any]:
-        """Return the classes; outages of them are noted."""
+        """Return the array of message classes; collect the outages planned for them."""
         queue = self.queue
         made = np.zeros(len(queue.classes), r.KIND)
         total = sum(each.weight for each in queue.classes) or 1.0
@@ -238,7 +238,7 @@ class _ArrayBuilder:
         return made
 
     def rules(self, groups: list[str]) -> npt.NDArray[Any]:
-        """Return the autoscaling rules."""
+        """Return the array of autoscaling rules."""
         made = np.zeros(len(self.queue.autoscaling), r.RULE)
         for number, each in enumerate(self.queue.autoscaling):
             made[number] = (
@@ -249,7 +249,7 @@ class _ArrayBuilder:
 
 
 def _chance(probability: float) -> int:
-    """Return the largest of the 2^64 equally likely numbers that count as a probability; 0 for never."""
+    """Return a probability as a threshold of random 64-bit numbers: those up to it count as a hit; 0 means never."""
     return min(2**64 - 1, int(probability * 2**64))
 
 

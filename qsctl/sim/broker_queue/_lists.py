@@ -30,7 +30,7 @@ from qsctl.sim.kernel.jit import inlined_part, part, row
 
 @part
 def push(state: Any, time: int, kind: int, subject: int, mark: int) -> None:
-    """Have something done at an instant; of one instant and kind the entry that was made first is done first."""
+    """Schedule an event; events of one instant and kind are processed in the order in which they were scheduled."""
     queue = row(state, 0, STATE)
     order = (kind << KIND_SHIFT) | queue.sequence
     queue.sequence += 1
@@ -202,7 +202,7 @@ def unable(state: Any, c: int) -> None:
 
 @part
 def list_line(state: Any, line: int) -> None:
-    """Note that a key's or partition's line has a message that may be delivered, if it has."""
+    """List a key's or partition's line among those to deliver from, if it has a message that may be delivered."""
     queue = row(state, 0, STATE)
     each = row(queue.lines, line, LINE)
     if each.available or each.busy or (each.head == NONE and each.back_head == NONE):
@@ -231,7 +231,7 @@ def list_line(state: Any, line: int) -> None:
 
 @part
 def unlist_line(state: Any, line: int) -> None:
-    """Note that a line has no message that may be delivered."""
+    """Remove a line from the list of those to deliver from."""
     queue = row(state, 0, STATE)
     each = row(queue.lines, line, LINE)
     if not each.available:
@@ -259,7 +259,7 @@ def unlist_line(state: Any, line: int) -> None:
 
 @part
 def link_ready(state: Any, m: int, back: int) -> None:
-    """Put a message at the end of its line, or of those of its line that came back."""
+    """Put a message at the end of its line; a returned one behind the returned ones, before the rest."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     message.state = READY
@@ -291,7 +291,7 @@ def link_ready(state: Any, m: int, back: int) -> None:
 
 @part
 def unlink_ready(state: Any, m: int) -> None:
-    """Take a ready message out of its line, and note how old it was."""
+    """Remove a ready message from its line, and update the greatest age of a ready message."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     each = row(queue.lines, message.line, LINE)
@@ -325,7 +325,7 @@ def unlink_ready(state: Any, m: int) -> None:
 
 @part
 def watch_timeout(state: Any, d: int, place: int, deadline: int) -> None:
-    """Have a delivery time out at an instant that is none before those of its list."""
+    """Append a delivery to a list of time-outs; its deadline is not before those in the list."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     each = row(queue.timeouts, place, TIMEOUTS)
@@ -361,7 +361,7 @@ def unwatch_timeout(state: Any, d: int) -> None:
 
 @part
 def watch_life(state: Any, m: int, place: int) -> None:
-    """Have a message that enters now expire after the time to live of a list."""
+    """Append a message that enters now to a list of times to live."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     each = row(queue.lives, place, LIVES)

@@ -1,4 +1,4 @@
-"""The consumers of a queue, and their parts of it: joining, leaving, assignment, scaling, outages."""
+"""The consumers of a queue and their partitions: joining, leaving, assignment, scaling, outages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def join(state: Any, c: int) -> None:
 
 @part
 def part_with(state: Any, c: int) -> None:
-    """Have a consumer leave at once, and what it received assigned to others."""
+    """Remove a consumer at once, and assign its partitions, or the exclusive queue, to others."""
     queue = row(state, 0, STATE)
     leave(state, c)
     if queue.partitions or (queue.exclusive and queue.active == c):
@@ -55,7 +55,7 @@ def part_with(state: Any, c: int) -> None:
 
 @part
 def members_changed(state: Any) -> None:
-    """Assign anew what consumers receive, after the pause; before the first message at once."""
+    """Schedule a new assignment after the pause of a rebalance; assign at once without a pause, or at time 0."""
     queue = row(state, 0, STATE)
     if queue.rebalance == 0 or queue.now == 0:
         assign(state)
@@ -68,7 +68,7 @@ def members_changed(state: Any) -> None:
 
 @part
 def end_rebalance(state: Any) -> None:
-    """Assign anew once no consumer has joined or left for the length of the pause."""
+    """Assign partitions anew if no consumer has joined or left for the length of the pause; else wait further."""
     queue = row(state, 0, STATE)
     queue.rebalance_armed = 0
     if queue.rebalancing > queue.now:
@@ -80,7 +80,7 @@ def end_rebalance(state: Any) -> None:
 
 @part
 def assign(state: Any) -> None:
-    """Give each partition the next consumer in turn, or the queue to the one that is there for longest."""
+    """Assign each partition to the next consumer in turn, or an exclusive queue to the consumer that joined first."""
     queue = row(state, 0, STATE)
     if queue.exclusive:
         chosen = queue.active
@@ -108,7 +108,7 @@ def assign(state: Any) -> None:
 
 @part
 def next_member(state: Any, c: int) -> int:
-    """Return the next consumer that is there, after this one in a circle; NONE where none is."""
+    """Return the next present consumer after `c` in cyclic order; NONE where none is present."""
     queue = row(state, 0, STATE)
     count = queue.consumer_count
     for step in range(1, count + 1):
@@ -132,8 +132,8 @@ def set_paused(state: Any, c: int, paused: int) -> None:
 def disturb(state: Any, begins: int) -> None:
     """Note that an outage or an absence begins or ends.
 
-    With the last one's end the time begins in which the queue drains: until it holds no more messages than when the
-    first one began.
+    At the end of the last one a drain time begins: it lasts until the queue holds no more messages than when the first
+    one began.
     """
     queue = row(state, 0, STATE)
     if begins:
@@ -149,7 +149,7 @@ def disturb(state: Any, begins: int) -> None:
 
 @part
 def tick(state: Any, which: int) -> None:
-    """Have an autoscaling rule start or end consumers by the messages in the queue."""
+    """Apply an autoscaling rule: start or end consumers by the number of messages in the queue."""
     queue = row(state, 0, STATE)
     rule = row(queue.rules, which, RULE)
     push(state, queue.now + rule.every, wide(TICK), which, wide(0))
@@ -187,7 +187,7 @@ def tick(state: Any, which: int) -> None:
 
 @part
 def drain(state: Any, c: int) -> None:
-    """Have a consumer end: it returns what it has not begun, and leaves when it has done the rest."""
+    """Have a consumer end: it returns the messages that it has not begun, and leaves when it has finished the rest."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     consumer.draining = 1

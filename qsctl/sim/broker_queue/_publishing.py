@@ -107,7 +107,7 @@ def has_room(state: Any, size: int) -> bool:
 
 @part
 def offer(state: Any, m: int) -> None:
-    """Accept a message into the queue, or block, refuse or drop by the rule for exceeded limits."""
+    """Accept a message into the queue; if a limit is exceeded, block, refuse or drop by the queue's rule."""
     queue = row(state, 0, STATE)
     message = row(queue.messages, m, MESSAGE)
     publisher = row(queue.publishers, message.publisher, PUBLISHER)
@@ -181,7 +181,7 @@ def end_delay(state: Any) -> None:
 
 @part
 def drop_heads(state: Any) -> None:
-    """Drop the messages that would be delivered next until the limits hold, or none is ready."""
+    """Drop the next messages to be delivered until the limits are kept, or no message is ready."""
     queue = row(state, 0, STATE)
     queue.to_drop = 0
     while queue.ready:
@@ -197,7 +197,7 @@ def drop_heads(state: Any) -> None:
 
 @part
 def next_line(state: Any) -> int:
-    """Return the line of the message that is delivered next: of a queue with ready messages and no partitions."""
+    """Return the line of the message to be delivered next, of a queue with ready messages and without partitions."""
     queue = row(state, 0, STATE)
     if queue.order == FIFO:
         return 0
@@ -208,7 +208,7 @@ def next_line(state: Any) -> int:
 
 @part
 def admit(state: Any) -> bool:
-    """Accept the first message of blocked publishers if there is room; return whether it was."""
+    """Accept the first message of blocked publishers if there is room; return whether it was accepted."""
     queue = row(state, 0, STATE)
     m = queue.blocked_head
     if m == NONE or not has_room(state, row(queue.messages, m, MESSAGE).bytes):

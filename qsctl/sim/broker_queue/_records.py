@@ -1,4 +1,4 @@
-"""The records that the kernel of a broker's queue works on, and the one record that leads to them all.
+"""The records that the kernel of a broker's queue works on, and the state record that holds the address of each array.
 
 All fields are 64 bits wide, so that each part of the kernel is compiled once. Lists are doubly linked by row numbers;
 NONE ends them. A message is in at most one line (`next`, `before`) and one list of times to live; a delivery in at most

@@ -116,7 +116,7 @@ def worked_queue_of(queue: BrokerQueue, arrays: QueueArrays, observed_ns: Nanose
 
 
 def workers_of(queue: BrokerQueue, arrays: QueueArrays, names: list[str]) -> tuple[QueueWorker, ...]:
-    """Return what each consumer did, in their order."""
+    """Return the figures of each consumer, in their order."""
     return tuple(
         QueueWorker(
             consumer=name,

@@ -55,7 +55,7 @@ from qsctl.sim.kernel.random import uniform
 
 @part
 def arrive(state: Any, d: int) -> None:
-    """Have a delivery reach its consumer, which may be gone, or ending."""
+    """Have a delivery reach its consumer; one that is gone or ends does not begin it."""
     queue = row(state, 0, STATE)
     delivery = row(queue.deliveries, d, DELIVERY)
     delivery.pending -= 1
@@ -100,7 +100,7 @@ def free_credit(state: Any, d: int) -> None:
 
 @part
 def free_pushed(state: Any, d: int) -> None:
-    """Free the credit of a delivery where the broker counts it: it does where it sends without being asked."""
+    """Free the credit of a delivery where the broker counts credit: that is where it sends without a poll."""
     queue = row(state, 0, STATE)
     c = row(queue.deliveries, d, DELIVERY).consumer
     if c != NONE and not row(queue.consumers, c, CONSUMER).polls:
@@ -120,7 +120,7 @@ def invalidate(state: Any, d: int) -> None:
 
 @part
 def come_back(state: Any, d: int, rejected: int) -> None:
-    """End a valid delivery without an acknowledgment: its message is dead, waits, or is ready again."""
+    """End a valid delivery without an acknowledgment: its message dies, backs off, or is ready again."""
     queue = row(state, 0, STATE)
     invalidate(state, d)
     free_pushed(state, d)
@@ -262,7 +262,7 @@ def flush(state: Any, c: int) -> None:
 
 @part
 def flush_due(state: Any, c: int) -> None:
-    """Send a consumer's gathered acknowledgments if the first of them has waited for long enough."""
+    """Send a consumer's gathered acknowledgments if the first of them has waited for the maximum time."""
     queue = row(state, 0, STATE)
     consumer = row(queue.consumers, c, CONSUMER)
     consumer.ack_armed = 0

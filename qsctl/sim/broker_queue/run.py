@@ -1,4 +1,4 @@
-"""One repetition of a broker's queue: windows of arrivals, the kernel, and what it counted."""
+"""One repetition of a broker's queue: windows of arrivals, the kernel, and its counts."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class BrokerQueueRun:
 
     @property
     def queue_names(self) -> list[str]:
-        """The queue, and that of its dead letters."""
+        """The names of the queue and of its dead letters' queue."""
         return [self._queue.name, self._queue.dead_name]
 
     @property
     def messages(self) -> int:
-        """Messages published so far, warm-up included."""
+        """The number of messages published so far, warm-up included."""
         return int(self.arrays.state["published"])
 
     def step(self, until_ns: Nanoseconds) -> Stop:
@@ -88,7 +88,7 @@ class BrokerQueueRun:
         return np.zeros(0, EVENT_ROW)
 
     def finish(self) -> Stop:
-        """Write what is still there as `held`, or `waiting` outside; call it again while it answers LOG_FULL."""
+        """Log messages still in the queue as `held`, or `waiting` outside; call it again while it returns LOG_FULL."""
         arrays, state = self.arrays, self.arrays.state
         if not self._finished:
             self._finished = True
@@ -99,7 +99,7 @@ class BrokerQueueRun:
         return Stop.UNTIL if self._held >= state["message_limit"] else Stop.LOG_FULL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row for the queue, and one for its dead letters if they are kept."""
+        """Return columns with one row for the queue, and one for its dead letters if they are kept."""
         return counter_columns_of(self._queue, self.arrays, self._observed_ns)
 
     @property

@@ -1,8 +1,8 @@
 """A scenario of a broker's queue as it is written: every value with its origin.
 
-A value is given by the user, listed by the broker's tool, the broker's default, the broker's way, or assumed. Unknown
-parts of the load are assumed so that the consumers are busy for 70 % of the time: then a setting makes a difference,
-and nothing is overloaded.
+A value is given by the user, listed by the broker's tool, the broker's default, the broker's fixed behaviour, or
+assumed. Unknown parts of the load are assumed so that the consumers are busy for 70 % of the time: then a setting makes
+a difference, and nothing is overloaded.
 
 Decides: the simulated time: long enough for `MESSAGES` messages, and for many of the longest durations.
 """
@@ -55,7 +55,7 @@ _NAMED: Final = {"publisher": "publishers", "class": "message", "consumer": "con
 
 
 class ValueFrom(StrEnum):
-    """The origin of a value."""
+    """The kinds of origins that a value can have."""
 
     GIVEN = "given"
     LISTED = "listed"
@@ -66,7 +66,7 @@ class ValueFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DraftValue:
-    """A value of a scenario by its path, the word that it has for the user, and why it is this one."""
+    """A value of a scenario by its path, with the user's word for it and the reason for it."""
 
     path: str
     text: str
@@ -96,7 +96,7 @@ class QueueDraft:
     def changes_from(self, base: QueueDraft) -> dict[str, str] | None:
         """Return the values that differ from another draft's, by the paths that `--set` accepts.
 
-        None: one of them has an element or an attribute that the other one has not.
+        None: one of the drafts has an element or an attribute that the other one lacks.
         """
         known, own = base.by_path, self.by_path
         if known.keys() != own.keys():
@@ -104,10 +104,11 @@ class QueueDraft:
         return {set_path(path): text for path, text in own.items() if known[path] != text}
 
     def scenario_text(self, folder: Path = Path()) -> str:
-        """Return the scenario as XML, with a comment above each element that names where its values are from.
+        """Return the scenario as XML, with a comment above each element that names the origins of its values.
 
         Args:
-            folder: where it will be: files that it names are relative to it; the user's to the working directory.
+            folder: where it will be written: files that it names are relative to it; the user's to the working
+                directory.
         """
         values = [replace(each, text=_relative(each.text, folder)) for each in self.values]
         lines = [
@@ -146,13 +147,13 @@ def draft_of(
     """Return a scenario of a queue.
 
     Args:
-        broker: whose preset it has.
-        given: what the user states, by the broker's words or those of the load.
+        broker: whose preset is used.
+        given: the user's values, by the broker's words or those of the load.
         listed: what a tool lists of the queue.
         name: of the scenario and of its queue; the listed queue's unless given.
-        source: of what is listed, in words for the description.
-        horizon_ns: what is simulated; None: long enough.
-        longest_ns: the longest duration that matters to what is asked.
+        source: where the listing is from, in words for the description.
+        horizon_ns: the simulated time; None: long enough.
+        longest_ns: the longest duration that matters to the question.
 
     Raises:
         UsageError: there is no such setting, or one is given twice.
@@ -202,10 +203,10 @@ def set_path(path: str) -> str:
 
 
 def find_setting(broker: BrokerKind, name: str) -> BrokerSetting:
-    """Return the setting that a word names: of the broker, or of the load.
+    """Return the setting that a word names: one of the broker, or of the load.
 
     Raises:
-        UsageError: there is none; the message lists those that there are.
+        UsageError: there is none; the message lists the valid words.
     """
     preset = preset_of(broker)
     load = load_of(broker)
@@ -227,7 +228,7 @@ def _known(broker: BrokerKind, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _settings(broker: BrokerKind, known: Mapping[str, str], listed: ForeignQueue | None) -> Iterator[_Found]:
-    """Yield each setting of the preset with the text that a scenario has for it."""
+    """Yield each setting of the preset with its text for a scenario."""
     for setting in preset_of(broker).settings:
         if setting.word in known:
             yield setting, known[setting.word], ValueFrom.GIVEN, "given"
@@ -242,14 +243,14 @@ def _settings(broker: BrokerKind, known: Mapping[str, str], listed: ForeignQueue
 
 
 def listed_text(setting: BrokerSetting, listed: ForeignQueue | None) -> str | None:
-    """Return what a tool lists of a setting, in the broker's own writing; None where it does not."""
+    """Return a setting's value as a tool lists it, in the broker's notation; None where it does not."""
     if listed is None:
         return None
     return next((text for word, text in listed.settings.items() if setting.is_called(word)), None)
 
 
 def _with_derived(broker: BrokerKind, values: Sequence[DraftValue], settings: Sequence[_Found]) -> Iterator[DraftValue]:
-    """Yield the values with those that follow from several settings, in the place of those that they replace."""
+    """Yield the values; those that follow from several settings replace the single ones."""
     derived = dict(preset_of(broker).derived({each.word: text for each, text, _, _ in settings}))
     sources = {each.path: (each.word, origin) for each, _, origin, _ in settings if not each.is_direct}
     for each in values:
@@ -261,7 +262,7 @@ def _with_derived(broker: BrokerKind, values: Sequence[DraftValue], settings: Se
 
 
 def load_of(broker: BrokerKind) -> tuple[BrokerSetting, ...]:
-    """Return the words of the load and the consumers, but for those of which the broker has its own word or way."""
+    """Return the settings of the load and the consumers that the broker's preset does not determine."""
     preset = preset_of(broker)
     taken = {each.path for each in preset.settings} | {each.path for each in preset.ways}
     return tuple(each for each in LOAD if each.path not in taken)
@@ -270,13 +271,13 @@ def load_of(broker: BrokerKind) -> tuple[BrokerSetting, ...]:
 def _load(
     known: Mapping[str, str], listed: ForeignQueue | None, broker: BrokerKind, of_preset: Mapping[str, str]
 ) -> list[_Found]:
-    """Return the load and the consumers, what is not known so that they are busy for `LOAD_RATIO` of the time.
+    """Return the load and the consumers; unknown values are chosen so that these are busy for `LOAD_RATIO` of the time.
 
     Args:
-        known: what is given, by word.
+        known: the given values, by word.
         listed: what a tool lists.
-        broker: whose preset it is.
-        of_preset: values that the broker's own settings have, by path.
+        broker: whose preset is used.
+        of_preset: values of the broker's own settings, by path.
     """
     found: dict[str, tuple[str, ValueFrom, str]] = {
         word: (text, ValueFrom.GIVEN, "given") for word, text in known.items() if word in {each.word for each in LOAD}
@@ -320,7 +321,7 @@ def _load(
 
 
 def mean_ns(work: WorkTime) -> float:
-    """Return the mean of a distribution of work."""
+    """Return the mean of a distribution of work times, in nanoseconds."""
     match work.kind:
         case WorkKind.UNIFORM:
             return sum(work.times_ns) / 2
@@ -347,7 +348,7 @@ def _clean(name: str) -> str:
 
 
 def _relative(text: str, folder: Path) -> str:
-    """Return a distribution whose file is named from a folder; other texts as they are."""
+    """Return a distribution whose file is named relative to a folder; other texts unchanged."""
     word, colon, name = text.partition(":")
     if word != WorkKind.EMPIRICAL or not colon or folder.resolve() == Path.cwd() or Path(name).is_absolute():
         return text
@@ -364,7 +365,7 @@ def _attributes(values: Mapping[str, str]) -> str:
 
 
 def _comments(values: Sequence[DraftValue]) -> Iterator[str]:
-    """Yield a comment that names where the values of an element are from."""
+    """Yield the comments that name the origin of each value of an element."""
     lines = [
         f"{each.path.rpartition('/')[2]}: {_origin(each)}" for each in values if each.text or "/" not in each.path
     ]  # fmt: skip
@@ -398,7 +399,7 @@ def _element(element: str, values: Sequence[DraftValue]) -> Iterator[str]:
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:
-    """Read `WORD=VALUE` texts.
+    """Return the values of `WORD=VALUE` texts, by word.
 
     Raises:
         UsageError: one is not of that form, or a word is given twice.

@@ -1,7 +1,7 @@
 """The presets: what queues of RabbitMQ, SQS, JetStream, IBM MQ, Kafka groups and Celery do by default.
 
-Each default is that of the vendor's public document at its address; each way of a broker that is not a setting has its
-address, too. What differs from the broker is stated with the preset, and shown on its page (`qsctl help broker-sqs`).
+Each default has the address of the vendor's public document that states it; so has each fixed behaviour of a broker.
+What differs from the broker is stated with the preset, and shown on its page (`qsctl help broker-sqs`).
 """
 
 from __future__ import annotations
@@ -99,19 +99,19 @@ def _classic(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _quorum(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return where what comes back is: at the back of the queue where no delivery limit is set."""
+    """Return the dead letters and the place of returned messages: the back of the queue without a delivery limit."""
     to = "tail" if values["delivery-limit"] == UNLIMITED else "head"
     return {**_dead_letters(values, "dead-letter-exchange"), "retry/to": to}
 
 
 def _sqs(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what a poll gets: a consumer polls again once all of the last answer is done."""
+    """Return the dead letters and the prefetch: a consumer polls again once it has done all messages of an answer."""
     dead = {} if values["maxReceiveCount"] == UNLIMITED else {"dead-letters": ""}
     return {**dead, "consumer/prefetch": values["MaxNumberOfMessages"]}
 
 
 def _jetstream(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the time-outs: `backoff` replaces `ack_wait` where it is set."""
+    """Return the visibility time-outs: `backoff` replaces `ack_wait` where it is set."""
     return {"visibility/timeout": values["backoff"] or values["ack_wait"]}
 
 
@@ -120,11 +120,11 @@ def _ibm_mq(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _celery(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what a worker reserves, and how long.
+    """Return how many tasks a worker reserves, and for how long.
 
     The prefetch count is the multiplier times the processes. A task that is acknowledged before it runs
-    (`task_acks_late` off) leaves its slot when it begins, and no time-out returns it while it runs: a slot more for
-    each process, and a heartbeat.
+    (`task_acks_late` off) leaves its slot when it begins, and no time-out returns it while it runs: this is simulated
+    by one slot more for each process, and a heartbeat.
     """
     processes, multiplier = int(values["worker_concurrency"]), values["worker_prefetch_multiplier"]
     is_early = values["task_acks_late"] != "true"

@@ -1,4 +1,4 @@
-"""A setting of a broker in its own words: what its texts are, and what they are in a scenario.
+"""A setting of a broker in its own words: the texts it accepts, and the scenario's text for each.
 
 A number without a unit is in the broker's own unit (SQS counts seconds, RabbitMQ milliseconds); with a unit it is a
 duration as everywhere. The broker's own ways to write "no limit" are kept (0 of a prefetch count, -1 of JetStream).
@@ -41,7 +41,7 @@ class SettingKind:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSetting:
-    """One setting of a preset; `path`: what it sets in a scenario, see `draft`."""
+    """One setting of a preset; `path` is what it sets in a scenario, see `draft`."""
 
     word: str
     """Name of the setting, as the broker spells it."""
@@ -58,7 +58,7 @@ class BrokerSetting:
     """Whether its text is the value at `path`; else the preset makes that value, and others, of several settings."""
 
     def scenario_text(self, text: str) -> str:
-        """Return the text that a scenario has for a text of the broker.
+        """Return the scenario's text for a text in the broker's notation.
 
         Raises:
             InvalidInput: it is not of the setting's kind.
@@ -81,12 +81,12 @@ def _or(unlimited: tuple[str, ...]) -> str:
 
 
 def plain_word(name: str) -> str:
-    """Return a name as it is compared: in small letters, without `x-` before it and without separators."""
+    """Return a name as names are compared: in lower case, without a leading `x-` and without separators."""
     return re.sub(r"[-_. ]", "", name.strip().lower().removeprefix("x-"))
 
 
 def duration(unit_ns: int, unit: str, unlimited: tuple[str, ...] = ()) -> SettingKind:
-    """Return the kind of a duration, in this unit where it has none."""
+    """Return the kind of a duration; a number without a unit counts units of `unit_ns`."""
 
     def read(text: str) -> str:
         if text in unlimited or text in _ENDLESS:
@@ -99,7 +99,7 @@ def duration(unit_ns: int, unit: str, unlimited: tuple[str, ...] = ()) -> Settin
 
 
 def round_duration(duration_ns: Nanoseconds) -> str:
-    """Return a duration in the largest unit that it is whole numbers of, from days to seconds, as `7d`."""
+    """Return a duration in the largest unit, from days to seconds, of which it is a whole number, as `7d`."""
     units = {"d": 24 * HOUR_NS, "h": HOUR_NS, "min": MINUTE_NS}
     for unit, scale in units.items():
         if duration_ns and duration_ns % scale == 0:
@@ -119,7 +119,7 @@ def durations(unit_ns: int) -> SettingKind:
 
 
 def count(low: int = 0, unlimited: tuple[str, ...] = (), shift: int = 0) -> SettingKind:
-    """Return the kind of a whole number, from which the scenario's differs by `shift`."""
+    """Return the kind of a whole number; the scenario's number is greater by `shift`."""
 
     def read(text: str) -> str:
         if text in unlimited or text == UNLIMITED:
@@ -132,7 +132,7 @@ def count(low: int = 0, unlimited: tuple[str, ...] = (), shift: int = 0) -> Sett
 
 
 def choice(words: Mapping[str, str]) -> SettingKind:
-    """Return the kind of one of some words, each with the scenario's word for it."""
+    """Return the kind of a word out of `words`, which maps each to the scenario's word for it."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -153,7 +153,7 @@ TEXT: Final = SettingKind("a text", str)
 
 @dataclass(frozen=True, slots=True)
 class FixedValue:
-    """A value of a preset's scenario that is the broker's way, and no setting of it."""
+    """A value of a preset's scenario that follows from the broker's behaviour; no setting changes it."""
 
     path: str
     text: str
@@ -163,7 +163,7 @@ class FixedValue:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A broker's queue: its settings, its ways, and what of it is modelled."""
+    """A broker's queue: its settings, its fixed behaviour, and which parts of it are modelled."""
 
     title: str
     settings: tuple[BrokerSetting, ...]

@@ -1,7 +1,7 @@
 """A setting varied: `visibility=30s..600s` or `prefetch=1,10,100`, in the broker's words, as scenarios of each value.
 
-Decides: which values a range has (each about the same times the one before, in round numbers), and that the value in
-force (the user's, the listed one or the default) is one of them.
+Decides: which values a range has (each about the same multiple of the one before, in round numbers), and that the value
+in force (the user's, the listed one or the default) is one of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NUMBER: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A setting with the values that it shall have, as texts of the broker, in their order."""
+    """A setting with the values to try, as texts in the broker's notation, in order."""
 
     setting: BrokerSetting
     values: tuple[str, ...]
 
 
 def parse_variation(broker: BrokerKind, text: str) -> Variation:
-    """Read `SETTING=V1,V2,…` or `SETTING=LOW..HIGH`.
+    """Return the variation that `SETTING=V1,V2,…` or `SETTING=LOW..HIGH` describes.
 
     Raises:
         UsageError: it is not of that form, there is no such setting, or a value occurs twice.
@@ -58,7 +58,7 @@ def parse_variation(broker: BrokerKind, text: str) -> Variation:
 
 
 def with_value(variation: Variation, text: str) -> Variation:
-    """Return a variation that has this value, too, in its place among the others."""
+    """Return a variation that has one more value, inserted at its place among the others."""
     setting = variation.setting
     if setting.scenario_text(text) in {setting.scenario_text(each) for each in variation.values}:
         return variation
@@ -77,12 +77,12 @@ def longest_ns(variation: Variation) -> int:
 
 
 def _listed(text: str) -> list[str]:
-    """Return the values of a list; those of a distribution have a comma, and are separated by semicolons."""
+    """Split a list of values at semicolons if a value has a colon, as a distribution has, else at commas."""
     return [each.strip() for each in text.split(";" if ";" in text or ":" in text else ",")]
 
 
 def _amount(setting: BrokerSetting, text: str) -> float:
-    """Return what values are ordered by: a duration or a number; no limit is the largest; other texts have none."""
+    """Return the number that values are sorted by; infinite for a text without a number, as `unlimited`."""
     made = setting.scenario_text(text)
     if made in {"unlimited", "infinite"}:
         return math.inf
@@ -101,7 +101,7 @@ def _duration_ns(text: str) -> int | None:
 
 
 def _between(given: str, low: str, high: str) -> list[str]:
-    """Return values from one to another, each about the same times the one before, in round numbers."""
+    """Return values from one to another in round numbers, each about the same multiple of the one before."""
     ends_ns = [_duration_ns(each) for each in (low, high)]
     if all(
         each is not None and each > 0 and not text.isdigit() for each, text in zip(ends_ns, (low, high), strict=True)
@@ -134,7 +134,7 @@ def _steps(given: str, ends: Sequence[float]) -> list[float]:
 
 
 def _round(value: float) -> float:
-    """Return the round number that is nearest by its ratio: 1, 1.5, 2, 3, … times a power of ten."""
+    """Return the nearest round number by ratio: 1, 1.5, 2, 3, … times a power of ten."""
     scale = 10.0 ** math.floor(math.log10(value))
     nearest = min(_ROUND, key=lambda each: abs(math.log(value / (each * scale))))
     return float(f"{nearest * scale:.2g}")

@@ -87,7 +87,7 @@ ROWS_A_STEP = 3
 
 @inlined_part
 def lacks_room(state: Any) -> bool:
-    """Return whether one more step may need more rows than there are."""
+    """Return whether the arrays have too few free rows for one more step."""
     engine = row(state, 0, STATE)
     return bool(
         engine.message_left < 8
@@ -102,7 +102,7 @@ def lacks_room(state: Any) -> bool:
 
 @kernel
 def advance(state: Any) -> int:
-    """Simulate to `until` (exclusive), or until something is needed; return why it stopped."""
+    """Simulate to `until` (exclusive), or until the caller must act first; return why it stopped."""
     engine = row(state, 0, STATE)
     while True:
         if engine.log_count >= engine.log_limit:
@@ -249,7 +249,7 @@ def come(state: Any) -> None:
 
 @part
 def send_held(state: Any) -> None:
-    """Have a sender send the next message that it holds, while its thread runs."""
+    """Have a sender send the next message that it holds, if its thread runs."""
     engine = row(state, 0, STATE)
     t = engine.sending
     if engine.powered and row(engine.threads, t, THREAD).held_count and row(engine.workers, t, WORKER).running:
@@ -261,7 +261,7 @@ def send_held(state: Any) -> None:
 
 @part
 def receive_sent(state: Any) -> None:
-    """Have the engine receive the message that is sent."""
+    """Have the engine receive the message that a sender is sending."""
     engine = row(state, 0, STATE)
     t = engine.sending
     thread = row(engine.threads, t, THREAD)
@@ -277,7 +277,7 @@ def receive_sent(state: Any) -> None:
 
 @part
 def finish_turn(state: Any) -> None:
-    """Release what the engine has for connections: their receivers begin with it."""
+    """Start the service of messages that the engine released for connections, at their receivers."""
     engine = row(state, 0, STATE)
     if not engine.powered:
         return
@@ -346,7 +346,7 @@ def next_of_agenda(state: Any) -> None:
 
 @part
 def deliver(state: Any, what: int) -> None:
-    """Pass an input to the engine, if it has power."""
+    """Pass an input to the engine; without power the input is lost."""
     engine = row(state, 0, STATE)
     engine.what = what
     if engine.powered:
@@ -358,7 +358,7 @@ def deliver(state: Any, what: int) -> None:
 
 @part
 def receive_other(state: Any) -> None:
-    """Have the engine receive what is not sent by a sender."""
+    """Have the engine receive an input that is not a sender's message."""
     engine = row(state, 0, STATE)
     subject = engine.subject
     what = engine.what
@@ -393,7 +393,7 @@ def receive_other(state: Any) -> None:
 
 @part
 def carry_out(state: Any) -> None:
-    """Begin or end an intervention that the scenario plans."""
+    """Begin or end an interruption that the scenario plans."""
     engine = row(state, 0, STATE)
     planned = row(engine.planned, engine.planned_position, PLANNED)
     engine.planned_position += 1
@@ -449,7 +449,7 @@ def fail_power(state: Any) -> None:
 
 @part
 def last_of_turn(state: Any) -> None:
-    """Have the engine do what is due now."""
+    """Have the engine do what is due at this instant, as the last stage of it."""
     engine = row(state, 0, STATE)
     engine.then = NEXT
     if engine.powered and engine.heap_count and row(engine.heap, 0, ENTRY).time <= engine.now:
@@ -480,7 +480,7 @@ def warm(state: Any) -> None:
 
 @kernel
 def end_all_written(state: Any, count: int) -> None:
-    """Write down the visits of what is on its way at the end: the first `count` messages of `sorted`."""
+    """Log the visits of messages still on their way at the end: the first `count` of `sorted`."""
     engine = row(state, 0, STATE)
     for place in range(count):
         end_written(state, row(engine.sorted, place, VALUE).value, wide(NONE))

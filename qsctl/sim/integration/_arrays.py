@@ -98,7 +98,7 @@ class EngineArrays:
                 state[limit] = len(self._arrays[name])
 
     def remember_key(self, key: int) -> None:
-        """Have the kernel know the key of a stream of durations that it lacked."""
+        """Add the key of a stream of durations, which the kernel stopped for."""
         state = self.state
         self.call(
             remember, -2 - int(state["missing_draws"]), int(state["missing_path"]), int(state["missing_step"]),
@@ -165,7 +165,7 @@ class EngineArrays:
         state["frame_left"] += limit - used
 
     def _enlarge_paths(self, limit: int) -> None:
-        """Have room for more paths and keys; the hash table has at least two slots for each."""
+        """Enlarge the tables of paths and keys to `limit`; the hash table has at least two slots for each."""
         state, old = self.state, self._arrays["links"]
         limit = 1 << (limit - 1).bit_length()
         self._lengthen("paths", limit, r.PATH)

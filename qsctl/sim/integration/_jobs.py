@@ -136,7 +136,7 @@ def same_content(state: Any, f: int, other: int) -> None:
 
 @part
 def begin_tps(state: Any, t: int, m: int, first: int, last: int) -> None:
-    """Have a protocol thread run procedures over a message."""
+    """Start the procedures of a protocol thread on a message: those from `first` to `last` (exclusive)."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, t, WORKER)
     engine.next_job += 1
@@ -153,7 +153,7 @@ def begin_tps(state: Any, t: int, m: int, first: int, last: int) -> None:
 
 @part
 def begin_translation(state: Any, w: int, m: int, first: int, last: int) -> None:
-    """Have a translation thread run route details over a message; `first` NONE: it has no route."""
+    """Start the route details of a translation thread on a message; `first` is NONE for a message without route."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     engine.next_job += 1
@@ -178,7 +178,7 @@ def fail(state: Any, m: int) -> None:
 
 @part
 def throw_away(state: Any, q: int) -> None:
-    """Abandon all results in a queue."""
+    """Abandon all messages of a queue of results."""
     while True:
         m = head_of(state, q)
         if m == NONE:
@@ -190,7 +190,7 @@ def throw_away(state: Any, q: int) -> None:
 
 @part
 def fail_all(state: Any, w: int) -> None:
-    """Fail all route details of a message, and the message."""
+    """Fail a message, with all its route details."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     drop_job(state, w)
@@ -203,7 +203,7 @@ def fail_all(state: Any, w: int) -> None:
 
 @part
 def fail_detail(state: Any, w: int) -> None:
-    """Fail the route detail that runs; the others go on."""
+    """Fail the route detail in progress; the other details continue."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     while row(engine.frames, worker.frame, FRAME).what != DETAILS:
@@ -219,7 +219,7 @@ def fail_detail(state: Any, w: int) -> None:
 
 @part
 def sleep(state: Any, w: int, f: int, length: int) -> None:
-    """Have the job of a thread go on after a while, with this frame."""
+    """Suspend the job of a thread for a duration; it continues with this frame."""
     engine = row(state, 0, STATE)
     row(engine.frames, f, FRAME).slept = 1
     after(state, length, wide(GOES_ON), w, row(engine.workers, w, WORKER).job)
@@ -228,7 +228,7 @@ def sleep(state: Any, w: int, f: int, length: int) -> None:
 
 @part
 def step(state: Any, w: int) -> int:
-    """Do the next step of a thread's job; return STEPPED, or what the kernel is to return."""
+    """Do the next step of a thread's job; return STEPPED, or why the kernel must stop."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     f = worker.frame
@@ -282,7 +282,7 @@ def pop_frame(state: Any, w: int) -> None:
 
 @part
 def conclude(state: Any, w: int, disposition: int) -> None:
-    """Have the frame on top be a result of the procedures that run."""
+    """Make the top frame a result of the procedures in progress, with this disposition."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     f = worker.frame
@@ -301,7 +301,7 @@ def conclude(state: Any, w: int, disposition: int) -> None:
 
 @part
 def run(state: Any, w: int, f: int) -> int:
-    """Run the next procedure of a stack."""
+    """Run the next procedure of a frame's list."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     frame = row(engine.frames, f, FRAME)
@@ -359,7 +359,7 @@ def run(state: Any, w: int, f: int) -> int:
 
 @part
 def split(state: Any, w: int, f: int, results: int, number: int) -> None:
-    """Have a procedure make several messages of one, which continue."""
+    """Make several messages of the one that a procedure received; each continues with the next procedure."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     frame = row(engine.frames, f, FRAME)
@@ -426,7 +426,7 @@ def translate(state: Any, w: int, f: int) -> int:
 
 @part
 def act_on_verdicts(state: Any, w: int, what: int) -> None:
-    """Check the results of procedures of a route detail, and have them acted on in their order."""
+    """Check the results of a route detail's procedures, and schedule the next step of each in their order."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     f = worker.verdict_head
@@ -453,7 +453,7 @@ def act_on_verdicts(state: Any, w: int, what: int) -> None:
 
 @part
 def act(state: Any, w: int, f: int) -> None:
-    """Have a result of pre-procedures translated, or collected."""
+    """Choose what follows for a result of pre-procedures: translation, post-procedures, or its collection."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     frame = row(engine.frames, f, FRAME)
@@ -560,7 +560,7 @@ def copied(state: Any, m: int) -> int:
 
 @part
 def next_detail(state: Any, w: int) -> None:
-    """Move the results of the route detail that is done to the partial queue, and begin the next; or commit."""
+    """Move the results of the finished route detail to the partial queue, and begin the next detail, or commit."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     base = engine.translation_base + (w - engine.thread_count) * OF_TRANSLATION
@@ -632,7 +632,7 @@ def commit(state: Any, w: int) -> None:
 
 @part
 def end_wait(state: Any, t: int) -> None:
-    """End the wait for a reply: the message that it answers is delivered."""
+    """End a thread's wait for a reply: the message that the reply answers is delivered."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     m = thread.reserved
@@ -689,7 +689,7 @@ def end_tps(state: Any, t: int) -> None:
 
 @part
 def answer(state: Any, t: int) -> None:
-    """Send a reply that continues to the thread from which the message came that it answers."""
+    """Send a reply whose disposition is CONTINUE to the thread that sent the message it answers; else it fails."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, t, WORKER)
     reserved = row(engine.threads, t, THREAD).reserved
@@ -716,7 +716,7 @@ def answer(state: Any, t: int) -> None:
 
 @part
 def dispose(state: Any, t: int, m: int, is_inbound: bool) -> None:
-    """Send each result of a message where it is to go; results that cannot go there fail."""
+    """Send each result of a message to its destination; a result without one fails."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, t, WORKER)
     thread = row(engine.threads, t, THREAD)

@@ -57,7 +57,7 @@ def digits(number: int) -> int:
 
 @part
 def path_with(state: Any, path: int, step: int) -> int:
-    """Return the path with one step more; the caller made sure that there is room for a new one."""
+    """Return the path with one step more; the caller made sure that the table has room for it."""
     engine = row(state, 0, STATE)
     found = row(engine.links, find_slot(state, path, step, wide(NONE)), LINK)
     if found.used:
@@ -82,13 +82,13 @@ def path_with(state: Any, path: int, step: int) -> int:
 
 @inlined_part
 def label_bytes(state: Any, path: int, number: int) -> int:
-    """Return the length of a label's line, without its end; that of a path includes its thread's name."""
+    """Return the length of a label's line, without its line end; the length of a path includes its thread's name."""
     return int(row(row(state, 0, STATE).paths, path, PATH).bytes + digits(number) + 2)
 
 
 @inlined_part
 def filled(state: Any, path: int, number: int, size: int) -> int:
-    """Return the length of data with this label that is to have `size` bytes, if that is enough."""
+    """Return the length of data that has this label and is to have `size` bytes: the label's, if that is longer."""
     return max(label_bytes(state, path, number) + 1, size)
 
 
@@ -118,7 +118,7 @@ def duration(state: Any, draws: int, mean: int, path: int, number: int, step: in
 
 @part
 def transaction_of(state: Any, t: int, number: int) -> int:
-    """Return the transaction id that the message of a thread was declared to have."""
+    """Return the transaction id of a thread's message, drawn by the weights that the scenario states."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     drawn = uniform(thread.key_transaction, number) * thread.weight

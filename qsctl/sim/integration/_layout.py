@@ -342,7 +342,7 @@ class _LayoutMaker:
 
 
 def _rows(rows: Sequence[tuple[float, ...]], kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array of these rows."""
+    """Return rows as an array of a record type."""
     made = np.zeros(len(rows), kind)
     for place, each in enumerate(rows):
         made[place] = each

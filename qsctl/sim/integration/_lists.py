@@ -93,7 +93,7 @@ def drop_first(heap: Any, count: int) -> None:
 
 @part
 def after(state: Any, duration: int, what: int, subject: int, mark: int) -> None:
-    """Have the engine do something after a while; after an infinite one it never does."""
+    """Schedule work in the engine after a duration; after an infinite one, never."""
     engine = row(state, 0, STATE)
     if duration >= FOREVER:
         return
@@ -104,7 +104,7 @@ def after(state: Any, duration: int, what: int, subject: int, mark: int) -> None
 
 @part
 def around(state: Any, duration: int, what: int, thread: int, mid: int, presence: int, path: int, number: int) -> None:
-    """Have something happen around the engine after a while."""
+    """Schedule an event outside of the engine after a duration."""
     engine = row(state, 0, STATE)
     engine.world_sequence += 1
     sift_up(
@@ -219,7 +219,7 @@ def unlink(state: Any, m: int) -> None:
 
 @inlined_part
 def wake(state: Any, w: int) -> None:
-    """Have a thread look for work at this instant."""
+    """List a thread among those that look for work at this instant."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     if not worker.awake:
@@ -234,7 +234,7 @@ def wake(state: Any, w: int) -> None:
 
 @inlined_part
 def next_awake(state: Any) -> int:
-    """Return the thread that is to look for work next; there is one."""
+    """Return the next thread that is to look for work; the caller made sure that there is one."""
     engine = row(state, 0, STATE)
     w = row(engine.awake, engine.awake_first, VALUE).value
     engine.awake_first += 1
@@ -282,7 +282,7 @@ def land(state: Any, w: int, m: int) -> None:
 
 @part
 def list_dirty(state: Any, p: int, d: int) -> None:
-    """Have the translation thread of a process look at its queue for a destination when it works next."""
+    """List a queue to a destination among those that the process's translation thread checks when it works next."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, engine.thread_count + p, WORKER)
     base = p * engine.thread_count

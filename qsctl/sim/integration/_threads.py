@@ -151,7 +151,7 @@ def send_all(state: Any, w: int, q: int, receiver: int) -> None:
 
 @part
 def take_back(state: Any, w: int, receiver: int) -> None:
-    """Return what is on its way from a thread to one that stops to the queue that it left, at its place."""
+    """Return the messages between a thread and one that stops to the queue that they left, in their places."""
     engine = row(state, 0, STATE)
     m = row(engine.workers, w, WORKER).flight_head
     while m != NONE:
@@ -165,7 +165,7 @@ def take_back(state: Any, w: int, receiver: int) -> None:
 
 @part
 def work(state: Any, w: int) -> None:
-    """Have a thread begin what can be begun."""
+    """Have a thread begin all the work that it can."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     if not worker.running:
@@ -203,7 +203,7 @@ def work(state: Any, w: int) -> None:
 
 @part
 def work_of_translation(state: Any, w: int) -> None:
-    """Have a translation thread send what can be sent, and begin the next translation."""
+    """Have a translation thread send all that it can, and begin the next translation."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, w, WORKER)
     p = w - engine.thread_count
@@ -258,7 +258,7 @@ def write(state: Any, t: int) -> None:
 
 @part
 def acknowledge(state: Any, t: int, mid: int, is_accepted: int) -> None:
-    """Note that the connection has the message being written, or refuses it; an answer for another one is late."""
+    """Process the answer of a connection to the message being written; ignore one to another message, which is late."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     m = thread.writing
@@ -278,7 +278,7 @@ def acknowledge(state: Any, t: int, mid: int, is_accepted: int) -> None:
 
 @part
 def try_again(state: Any, t: int, m: int) -> None:
-    """Have a delivery tried again after a while, if it may be."""
+    """Put a message back for another attempt after the retry interval; fail it if it has had all its attempts."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     message = row(engine.messages, m, MESSAGE)
@@ -293,7 +293,7 @@ def try_again(state: Any, t: int, m: int) -> None:
 
 @part
 def time_out(state: Any, t: int, held: int) -> None:
-    """End the wait for a reply that did not come."""
+    """End the wait for a reply that did not arrive, and try the delivery again."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     m = thread.reserved
@@ -305,7 +305,7 @@ def time_out(state: Any, t: int, held: int) -> None:
 
 @part
 def interrupt_delivery(state: Any, t: int) -> None:
-    """Put back what was written and will not be acknowledged."""
+    """Put a message that waits for its acknowledgment or its reply back into its queue."""
     thread = row(row(state, 0, STATE).threads, t, THREAD)
     if thread.writing != NONE:
         put(state, thread.writing, t * OF_THREAD + OUTBOUND_POST)
@@ -317,7 +317,7 @@ def interrupt_delivery(state: Any, t: int) -> None:
 
 @part
 def connect(state: Any, t: int, is_connected: int) -> None:
-    """Note that a connection is up or down; a message being written may have arrived or not."""
+    """Note that a connection is up or down; whether a message being written arrived is then unknown."""
     engine = row(state, 0, STATE)
     thread = row(engine.threads, t, THREAD)
     if thread.connected == is_connected:
@@ -349,7 +349,7 @@ def start_thread(state: Any, t: int) -> None:
 
 @part
 def stop_thread(state: Any, t: int) -> None:
-    """Have a protocol thread stop: what was in work is where it was before."""
+    """Stop a protocol thread; messages in work return to where they were before."""
     engine = row(state, 0, STATE)
     worker = row(engine.workers, t, WORKER)
     if not worker.running:
@@ -378,7 +378,7 @@ def fate_of(state: Any, m: int) -> int:
 
 @part
 def end_queue(state: Any, q: int) -> None:
-    """Note of all messages of a queue that its process ends."""
+    """End the visits of all messages of a queue, whose process ends."""
     while True:
         m = head_of(state, q)
         if m == NONE:
@@ -389,7 +389,7 @@ def end_queue(state: Any, q: int) -> None:
 
 @part
 def sift_down(state: Any, place: int, count: int) -> None:
-    """Have a row of the first `count` of `sorted` at its place in a heap with the greatest first."""
+    """Restore the heap order of the first `count` rows of `sorted` below `place`; the greatest key is first."""
     engine = row(state, 0, STATE)
     while True:
         child = 2 * place + 2
@@ -409,7 +409,7 @@ def sift_down(state: Any, place: int, count: int) -> None:
 
 @inlined_part
 def sort_key(state: Any, place: int) -> int:
-    """Return what messages are sorted by: their place where they are in the database alone, else their entry."""
+    """Return the key that messages are sorted by: their position if the database alone has them, else their entry."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, row(engine.sorted, place, VALUE).value, MESSAGE)
     return int(message.position if message.state == STORED else message.live)
@@ -471,7 +471,7 @@ def stop_process(state: Any, p: int) -> None:
 
 @part
 def end_post_queues(state: Any, p: int) -> None:
-    """Note of all messages of the post-translation queues of a process, in the order of their making, that it ends."""
+    """End the visits of all messages of a process's post-translation queues, oldest queue first."""
     engine = row(state, 0, STATE)
     latest = wide(0)
     while True:
@@ -491,7 +491,7 @@ def end_post_queues(state: Any, p: int) -> None:
 
 @part
 def end_memory(state: Any, p: int, base: int) -> None:
-    """Forget all messages in the memory of a process, in the order in which they came into it."""
+    """Remove all messages in the memory of a process, in the order in which they entered it."""
     engine = row(state, 0, STATE)
     count = wide(0)
     for m in range(engine.message_limit):
@@ -514,7 +514,7 @@ def end_memory(state: Any, p: int, base: int) -> None:
 
 @part
 def stop_worker(state: Any, w: int) -> None:
-    """Forget what a thread does."""
+    """Discard the state of a thread's work."""
     worker = row(row(state, 0, STATE).workers, w, WORKER)
     worker.running = 0
     worker.job = 0
@@ -558,7 +558,7 @@ def start_process(state: Any, p: int) -> None:
 
 @part
 def recover(state: Any, m: int, p: int) -> None:
-    """Put a message that the recovery database has of a process where it was."""
+    """Put a message of a process from the recovery database into the queue where it was."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     engine.next_held += 1
@@ -577,7 +577,7 @@ def recover(state: Any, m: int, p: int) -> None:
 
 @part
 def boot(state: Any) -> None:
-    """Start an engine anew with the database that it has: all but what the scenario keeps down."""
+    """Start an engine with the database that it left; what the scenario keeps down stays down."""
     engine = row(state, 0, STATE)
     size = engine.thread_count + engine.process_count
     for w in range(size):

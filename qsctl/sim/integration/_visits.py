@@ -51,7 +51,7 @@ def units(size: int) -> int:
 
 @part
 def end_visit(state: Any, m: int, wait: int, outcome: int, acknowledge: int) -> None:
-    """Count and log a visit of a message to the queue where it is, or was last."""
+    """Count and log a visit of a message: to the queue where it is, or to the last one that it was in."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     key = row(engine.queues, message.queue, QUEUE).key
@@ -97,7 +97,7 @@ def end_visit(state: Any, m: int, wait: int, outcome: int, acknowledge: int) -> 
 
 @inlined_part
 def end_written(state: Any, m: int, acknowledged: int) -> None:
-    """Write down a visit to the last queue, if the message was delivered after one and has no acknowledgment."""
+    """Log a visit to the last queue, if the message was written to a connection and is not acknowledged yet."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     if message.written:
@@ -129,7 +129,7 @@ def put(state: Any, m: int, q: int) -> None:
 
 @part
 def leave(state: Any, m: int, fate: int) -> None:
-    """Note that a message left its queue."""
+    """End a message's visit to its queue."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     message.state = AT_WORK
@@ -151,7 +151,7 @@ def leave(state: Any, m: int, fate: int) -> None:
 
 @part
 def take(state: Any, q: int) -> int:
-    """Return the next message of a queue, out of it; NONE: there is none."""
+    """Remove the next message of a queue, and return it; NONE if the queue is empty."""
     m = head_of(state, q)
     if m != NONE:
         unlink(state, m)
@@ -161,7 +161,7 @@ def take(state: Any, q: int) -> int:
 
 @part
 def forget(state: Any, m: int, fate: int) -> None:
-    """Note that a message is no longer in memory; its row stays."""
+    """Note that a message is no longer in memory; its row is not freed."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     end_written(state, m, engine.now if fate == DONE else wide(NONE))
@@ -205,7 +205,7 @@ def warm_up(state: Any) -> None:
 
 @part
 def enter(state: Any, m: int, q: int) -> None:
-    """Put a message at the end of a queue, its new version in the database if it is backed."""
+    """Put a message at the end of a queue; if the queue is backed, store its new version in the database."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     engine.next_place += 1
@@ -217,7 +217,7 @@ def enter(state: Any, m: int, q: int) -> None:
 
 @inlined_part
 def to_front(state: Any, m: int, q: int) -> None:
-    """Give a message the priority and the place of the first of a queue."""
+    """Give a message a place before the first one of a queue, with that one's priority unless its own is higher."""
     engine = row(state, 0, STATE)
     message = row(engine.messages, m, MESSAGE)
     first = head_of(state, q)

@@ -62,14 +62,14 @@ class CompiledEngineRun:
 
     @property
     def messages(self) -> int:
-        """Messages that senders had to send, warm-up included."""
+        """The number of messages that senders had to send, warm-up included."""
         return int(self.arrays.state["offered"])
 
     def step(self, until_ns: Nanoseconds) -> Stop:
         """Simulate to `until_ns` (exclusive, at most the horizon) or until the log chunk is full.
 
         Raises:
-            InvalidInput: a message goes in a circle that takes no time.
+            InvalidInput: messages go in a circle without any time passing.
         """
         horizon = self._scenario.horizon_ns
         until_ns = min(until_ns, horizon)
@@ -115,7 +115,7 @@ class CompiledEngineRun:
         return rows
 
     def finish(self) -> Stop:
-        """Write what is still in a queue as `held`; call it again while it answers LOG_FULL."""
+        """Log the messages that are still in a queue as `held`; call it again while it returns LOG_FULL."""
         if self._held is None:
             if self._observed_ns > 0:
                 self.arrays.call(warm)
@@ -128,7 +128,7 @@ class CompiledEngineRun:
         return Stop.LOG_FULL if len(self._held) > self._chunk_rows else Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """Return one row a thread and queue that a message met."""
+        """Return columns with one row for each thread and queue that a message visited."""
         counts = self.arrays.counts
         keys = np.flatnonzero(counts["touched"])
         clients = [int(each) for each in counts["client"][keys]]
@@ -171,7 +171,7 @@ class CompiledEngineRun:
         )
 
     def _end_visits(self) -> None:
-        """Count and log what is still on its way, and what is still in a queue."""
+        """Count and log the visits of messages that are still on their way or in a queue."""
         arrays = self.arrays
         messages = arrays.messages
         written = np.flatnonzero((messages["written"] == 1) & (messages["state"] != r.FREE))
@@ -214,6 +214,6 @@ class CompiledEngineRun:
 
 
 def _histogram(buckets: Any, number: int) -> dict[int, int]:
-    """Return what a histogram counted, by bucket."""
+    """Return the counts of a histogram by bucket."""
     own = buckets[number * BUCKET_COUNT : (number + 1) * BUCKET_COUNT]
     return {int(bucket): int(own[bucket]) for bucket in np.flatnonzero(own)}

@@ -1,4 +1,4 @@
-"""Values of a JSON document, checked one by one: what is of another type or out of range is a finding, and left out."""
+"""Values of a JSON document, checked one by one: one of another type or out of range is left out, with a finding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object of JSON, the line of the file that it begins in, and where what is wrong with it is collected."""
+    """An object of JSON, the line of the file where it begins, and the list that its findings are added to."""
 
     line: int
     values: Mapping[str, Any]
@@ -24,7 +24,7 @@ class ListedObject:
     path: str = ""
 
     def inner(self, key: str) -> ListedObject:
-        """Return an object inside; an empty one where there is none."""
+        """Return the object under a key; an empty one where there is none."""
         found = self.values.get(key)
         if found is not None and not isinstance(found, dict):
             self._wrong(key, found, "an object")
@@ -42,7 +42,7 @@ class ListedObject:
         return found
 
     def count(self, key: str, low: int = 0) -> int | None:
-        """Return a whole number, quoted or not."""
+        """Return the whole number under a key, quoted or not; None where it is missing or below `low`."""
         found = self.values.get(key)
         if found is None or found == "":
             return None
@@ -53,7 +53,7 @@ class ListedObject:
         return number
 
     def rate(self, key: str) -> float | None:
-        """Return a number of at least 0."""
+        """Return the number under a key; None where it is missing or negative."""
         found = self.values.get(key)
         if found is None:
             return None
@@ -63,7 +63,7 @@ class ListedObject:
         return float(found)
 
     def truth(self, key: str) -> bool | None:
-        """Return a truth value, quoted or not."""
+        """Return the truth value under a key, quoted or not; None where it is missing."""
         found = self.values.get(key)
         if found is None:
             return None
@@ -74,12 +74,14 @@ class ListedObject:
         return made
 
     def duration(self, key: str, unit_ns: int, *, unlimited_at: int | None = None) -> str | None:
-        """Return a duration as a scenario writes it, of a whole number of units; `unlimited` at `unlimited_at`."""
+        """Return a number of units as a scenario writes a duration; `unlimited` for `unlimited_at`, None where it is
+        missing.
+        """
         found = self.count(key, low=-1 if unlimited_at == -1 else 0)
         return None if found is None else duration_text(found, unit_ns, unlimited_at)
 
     def limit(self, key: str, *, unlimited_at: int) -> str | None:
-        """Return a limit, or `unlimited`."""
+        """Return a limit as text; `unlimited` for `unlimited_at`, None where it is missing."""
         found = self.count(key, low=min(0, unlimited_at))
         if found is None:
             return None
@@ -98,7 +100,7 @@ def duration_text(number: int, unit_ns: int, unlimited_at: int | None = None) ->
 
 
 def whole(found: object) -> int | None:
-    """Return a whole number of JSON, quoted or not; None where it is none."""
+    """Return a JSON value as a whole number, quoted or not; None where it is not one."""
     if isinstance(found, bool):
         return None
     if isinstance(found, int):

@@ -38,7 +38,7 @@ def read_table(lines: Sequence[tuple[int, str]], findings: ProblemList) -> Itera
 
     Args:
         lines: with their numbers; the first one is a heading.
-        findings: where rows are added that cannot be read.
+        findings: receives a finding for each row that cannot be read.
     """
     columns: Sequence[str] = ()
     groups: dict[tuple[str, str], _TopicLags] = {}

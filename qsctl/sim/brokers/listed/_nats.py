@@ -78,7 +78,7 @@ def stream_of(document: ListedObject) -> ForeignQueue | None:
 
 
 def instant_s(text: str | None) -> float | None:
-    """Return an instant as NATS writes it, in seconds of the Unix epoch; None where it is none."""
+    """Return a time of NATS in seconds of the Unix epoch; None where the text is not one."""
     found = None if text is None else _INSTANT.fullmatch(text)
     if found is None:
         return None
@@ -91,7 +91,7 @@ def instant_s(text: str | None) -> float | None:
 
 
 def _limit(config: ListedObject, key: str) -> str | None:
-    """Return a limit; 0 and -1 are none."""
+    """Return the limit under a key; 0 and -1 mean that there is none."""
     found = config.count(key, low=-1)
     if found is None:
         return None

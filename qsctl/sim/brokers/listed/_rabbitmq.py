@@ -65,7 +65,7 @@ def read_table(lines: Sequence[tuple[int, str]], findings: ProblemList) -> Itera
 
     Args:
         lines: of the listing, with their numbers; a heading first, where there is one.
-        findings: where rows are added that cannot be read.
+        findings: receives a finding for each row that cannot be read.
     """
     columns: Sequence[str] = ("name", "messages")
     for number, line in lines:
@@ -105,7 +105,7 @@ def read_queues(rows: Sequence[object], line: int, findings: ProblemList) -> Ite
 
 
 def read_definitions(document: ListedObject) -> Iterator[ForeignQueue]:
-    """Yield the queues of exported definitions, each with the policy that holds for it."""
+    """Yield the queues of exported definitions, each with the policy that applies to it."""
     policies = _Policies(document)
     rows = document.values.get("queues")
     for row in rows if isinstance(rows, list) else []:
@@ -124,7 +124,7 @@ def read_definitions(document: ListedObject) -> Iterator[ForeignQueue]:
 
 
 def queue_of(row: ListedObject) -> ForeignQueue | None:
-    """Return a queue of a row of a listing; None where it has no name, or is of a type without a preset."""
+    """Return the queue in a row of a listing; None where it has no name, or is of a type without a preset."""
     name = row.text("name")
     if name is None:
         row.findings.add(row.line, "the row is passed over", allowed="a queue with a name")
@@ -164,7 +164,7 @@ def _kind(arguments: Mapping[str, Any], row: Mapping[str, Any]) -> BrokerKind | 
 
 
 def _arguments(found: object) -> dict[str, Any]:
-    """Return the arguments of a queue in JSON: an object, or the list of lists that a formatter makes of it."""
+    """Return the arguments of a queue in JSON: an object, or the list of lists that some formatters make of it."""
     if isinstance(found, dict):
         return found
     made: dict[str, Any] = {}
@@ -175,7 +175,7 @@ def _arguments(found: object) -> dict[str, Any]:
 
 
 def _settings(arguments: ListedObject, policy: ListedObject) -> Iterator[tuple[str, str]]:
-    """Yield the settings by the words of a policy, which are those of the arguments without `x-`."""
+    """Yield the settings of a queue, under the words of policies: those of arguments, without `x-`."""
     for word in _LIMITS:
         low = -1 if word == "delivery-limit" else 0
         found = [each for each in (arguments.count(f"x-{word}", low), policy.count(word, low)) if each is not None]
@@ -195,7 +195,7 @@ def _settings(arguments: ListedObject, policy: ListedObject) -> Iterator[tuple[s
 
 
 def _word(value: object) -> str:
-    """Return a text, a whole number or a truth value as text, of a bounded length."""
+    """Return a text, a whole number or a truth value as text, cut to a bounded length."""
     if isinstance(value, bool):
         return "true" if value else "false"
     number = whole(value)
@@ -238,7 +238,7 @@ class _Policies:
         self._policies.sort(key=lambda each: -each[0])
 
     def of(self, name: str, vhost: object, kind: BrokerKind) -> Mapping[str, Any]:
-        """Return what the policy sets that holds for a queue; nothing where there is none."""
+        """Return the settings of the policy that applies to a queue; empty where none does."""
         own = "quorum_queues" if kind is BrokerKind.RABBITMQ_QUORUM else "classic_queues"
         for _, of_vhost, applies, pattern, definition in self._policies:
             if applies in {"all", "queues", own} and of_vhost == vhost and pattern.is_in(name):

@@ -1,10 +1,10 @@
-"""Policies of RabbitMQ's definitions: which one holds for a queue.
+"""Policies of RabbitMQ's definitions: which one applies to a queue.
 
-Of the policies whose pattern matches, the one of the highest priority holds, alone (RabbitMQ, "Parameters and
+Of the policies whose pattern matches, the one of the highest priority applies, alone (RabbitMQ, "Parameters and
 Policies").
 
-Decides: that a pattern is not handed to a backtracking engine, for a file may come from anybody. What patterns are
-mostly made of (a beginning, an end, any characters, alternatives) is matched here, each part from where the one before
+Decides: that a pattern is never run by a backtracking engine, for a file may come from anybody. What patterns mostly
+consist of (a beginning, an end, any characters, alternatives) is matched here, each part from where the one before
 ended; a policy with anything else is not applied, and named in a note.
 """
 
@@ -21,7 +21,7 @@ _GROUPED: Final = re.compile(r"(\^?)\((?:\?:)?([^()]*)\)(\$?)")
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    """Parts with any characters between them, where it must begin and end; a part has no repetition."""
+    """One alternative of a pattern: literal parts with any characters between, and whether each end is anchored."""
 
     parts: tuple[re.Pattern[str], ...]
     lengths: tuple[int, ...]
@@ -47,7 +47,7 @@ class _Alternative:
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """A pattern for names, whose matching takes time proportional to both lengths."""
+    """A pattern for names; matching takes time proportional to the length of both."""
 
     alternatives: tuple[_Alternative, ...]
 

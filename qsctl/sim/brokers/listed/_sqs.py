@@ -23,7 +23,7 @@ def is_attributes(document: ListedObject) -> bool:
 
 
 def queue_of(document: ListedObject) -> ForeignQueue:
-    """Return a queue of its attributes."""
+    """Return the queue that has these attributes."""
     attributes = document.inner("Attributes") if "Attributes" in document.values else document
     arn = attributes.text("QueueArn") or ""
     name = arn.rpartition(":")[2] or "queue"

@@ -1,7 +1,7 @@
-"""A queue of a foreign broker, as far as its tools list it, and how what several files list of one queue is joined.
+"""A queue of a foreign broker, as far as its tools list it, and the merging of several files about one queue.
 
-Decides: that a later file of the same queue counts, and that the difference of its counter of arrivals to the earlier
-file's is the rate of arrivals; that a consumer of a stream has the stream's limits.
+Decides: that a later file of the same queue replaces an earlier one, and that the difference of their counters of
+arrivals gives the rate of arrivals; that a consumer of a stream has the stream's limits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsctl.sim.brokers.kinds import BrokerKind
 
 @dataclass(frozen=True, slots=True)
 class ForeignQueue:
-    """One queue. None: no file has it.
+    """One queue as listed; a value is None where no file has it.
 
     A setting is by the broker's own word, and its text is one that the preset reads: durations with their unit, counts
     as whole numbers, `unlimited` where there is no limit.
@@ -45,18 +45,18 @@ class ForeignQueue:
 
 @dataclass(frozen=True, slots=True)
 class ForeignQueues:
-    """The queues that files list; `notes`: the parts that could not be read, or were ignored."""
+    """The queues in some files; `notes` describe the parts that could not be read or were ignored."""
 
     queues: tuple[ForeignQueue, ...]
     notes: tuple[str, ...] = ()
 
 
 def joined(parts: Iterable[ForeignQueues], seconds: float | None = None) -> ForeignQueues:
-    """Return what several files list as one, each queue once.
+    """Merge the contents of several files, so that each queue occurs once.
 
     Args:
         parts: in the order of time.
-        seconds: between two files of the same queue, where the files do not have it.
+        seconds: between two files of the same queue, where the files do not state it.
     """
     found: dict[tuple[BrokerKind, str, str], ForeignQueue] = {}
     notes: list[str] = []
@@ -74,7 +74,9 @@ def joined(parts: Iterable[ForeignQueues], seconds: float | None = None) -> Fore
 
 
 def _later(earlier: ForeignQueue, later: ForeignQueue, seconds: float | None) -> ForeignQueue:
-    """Return the later one of two looks at a queue, with the rate between them and what only the earlier one has."""
+    """Return the later of two records of a queue, with the arrival rate between them and values of the earlier one
+    alone.
+    """
     settings = {**earlier.settings, **later.settings}
     rate = later.arrivals_per_s
     if earlier.arrived is not None and later.arrived is not None and later.arrived >= earlier.arrived:
@@ -99,7 +101,7 @@ def _finite(rate: float) -> float | None:
 
 
 def _of_stream(consumer: ForeignQueue, stream: ForeignQueue | None) -> ForeignQueue:
-    """Return a consumer with what its stream has: limits, rate of arrivals, size."""
+    """Return a consumer with the limits, the arrival rate and the message size of its stream."""
     if stream is None:
         return consumer
     return replace(

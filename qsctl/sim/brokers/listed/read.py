@@ -1,4 +1,4 @@
-"""Recognition of the tool whose output a file is, and its queues.
+"""Recognition of the tool that wrote a file, and the queues in it.
 
 JSON is known by its keys, text by its heading. A file may have a terminal's text around the output, and several outputs
 one behind the other.
@@ -43,10 +43,10 @@ def read_queues(data: bytes, file: str) -> ForeignQueues:
 
     Args:
         data: at most `LIMIT_BYTES`; UTF-8, or UTF-16 with a byte order mark.
-        file: what problems call it.
+        file: the name for problems.
 
     Raises:
-        InvalidFile: it is none of what is known, or has no queue: why, with line, found and allowed.
+        InvalidFile: it is of no known tool, or has no queue: with the line, what was found and what is allowed.
     """
     if len(data) > LIMIT_BYTES:
         raise unread(

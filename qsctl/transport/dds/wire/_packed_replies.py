@@ -152,7 +152,7 @@ def parse_message(data: bytes) -> MessageData:
 
 
 def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid, int]:
-    """Return the members that an earlier version of a service does not write."""
+    """Return the source, relations and expiry of a sample; defaults where an earlier version did not write them."""
     flags, source, related, guid, high, low, reader, until_high, until_low = _MESSAGE_ORIGIN.unpack_from(data, at)
     identity = SampleIdentity(Guid(guid), sequence_number_from_pair(high, low))
     expires_at_ns = INFINITE_NS if until_high < 0 else sequence_number_from_pair(until_high, until_low)
@@ -160,7 +160,7 @@ def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid
 
 
 def _incarnations(data: bytes, at: int) -> dict[str, Any]:
-    """Return the last members, which an earlier version of a service does not write either."""
+    """Return the incarnations and the dead letter's position; nothing where an earlier version did not write them."""
     if at + _MESSAGE_INCARNATION.size > len(data):
         return {}
     high, low, position_high, position_low, from_high, from_low = _MESSAGE_INCARNATION.unpack_from(data, at)

@@ -62,7 +62,7 @@ def read_wire(kind: type[IdlStruct], data: bytes, *, any_numbers: bool = False) 
     Args:
         kind: the type.
         data: a peer's octets.
-        any_numbers: leave an enumeration's number that has no name as an `int`, for who answers it.
+        any_numbers: leave an enumeration's number that has no name as an `int`, so that the answer can name it.
 
     Raises:
         Malformed: the octets are no such value.
@@ -87,7 +87,7 @@ def _enumerations(kind: type[IdlStruct]) -> tuple[str, ...]:
 
 
 def wire_identity(identity: SampleIdentity) -> WireIdentity:
-    """Return an identity as it travels."""
+    """Return the wire type's value of a sample identity."""
     high, low = sequence_number_pair(identity.sequence_number)
     return WireIdentity(WireGuid(bytes(identity.writer_guid)), WireSequenceNumber(high, low))
 
@@ -116,7 +116,7 @@ def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
 
 
 def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
-    """Return the inverse of `wire_status`, but for the rounding to 32-bit floats."""
+    """Return the inverse of `wire_status`; figures are rounded to 32-bit floats."""
     return SharedReaderQueueStatus(
         queue_name=wire.queue_name,
         total=Counters(**{name: getattr(wire, name) for name in _COUNTERS}),
@@ -161,7 +161,7 @@ def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
 
 
 def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> IdlStruct:
-    """Return what a service hosts. `domain_ids` by the name of the domain participant."""
+    """Return the data of a service: the parts that it hosts. `domain_ids` is by name of the domain participant."""
     return monitoring_value(
         "Monitoring::ServiceData",
         [wire_queue_data(queue, domain_ids) for queue in data.queues],
@@ -207,7 +207,7 @@ def queue_data_from_wire(wire: Any) -> QueueData:
 
 
 def message_from_wire(wire: Any) -> MessageData:
-    """Return a sample of a queue [QS 5.4.6], of a peer that lays it out otherwise than `packed_replies`."""
+    """Return a sample of a queue [QS 5.4.6] from its wire type, for octets that `_packed_replies` cannot parse."""
     payload = bytes(wire.sample_buffer.value)
     return MessageData(
         queue_name=wire.queue_name,
@@ -238,7 +238,7 @@ def message_from_wire(wire: Any) -> MessageData:
 
 
 def dead_letter_octets(queue_name: str, identity: SampleIdentity, reason: int, payload: bytes) -> bytes:
-    """`DeadLetter_t` [QS 2.12]: the payload of a dead letter on its way to a consumer."""
+    """Return the octets of a `DeadLetter_t` [QS 2.12]: the payload of a dead letter on its way to a consumer."""
     letter = WireDeadLetter(
         queue_name, wire_identity(identity), UndeliveredReasonKind(reason), WireSampleBuffer(payload)
     )
@@ -246,7 +246,7 @@ def dead_letter_octets(queue_name: str, identity: SampleIdentity, reason: int, p
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """`DeadLetter_t` read: where the sample came from and why it was not delivered."""
+    """The content of a `DeadLetter_t`: where the sample came from and why it was not delivered."""
 
     queue_name: str
     identity: SampleIdentity
@@ -258,7 +258,7 @@ def dead_letter_from_octets(octets: bytes) -> DeadLetter:
     """Return the inverse of `dead_letter_octets`.
 
     Raises:
-        Malformed: the octets are no `DeadLetter_t`.
+        Malformed: the octets are not a `DeadLetter_t`.
     """
     wire = read_wire(WireDeadLetter, octets)
     return DeadLetter(

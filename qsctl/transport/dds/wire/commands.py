@@ -1,7 +1,7 @@
 """Administration commands on the wire and back [QS 5.2 to 5.4].
 
-Decides: which request means which command, and the limits of what a stranger may send. A request that cannot be read
-is answered with an ERROR and the reason; a request for another kind of service gets no reply.
+Decides: which request means which command, and the limits of what an unknown peer may send. A request that cannot be
+read is answered with an ERROR and the reason; a request for another kind of service gets no reply.
 """
 
 # The wire types' annotations are the binding's, not a type checker's.
@@ -119,7 +119,7 @@ _MOVED: Final = msgspec.msgpack.Decoder(_MovedBody)
 
 
 class SnippetReader(Protocol):
-    """Reads the XML of a CREATE body; `config` has one."""
+    """A reader of the XML in a CREATE body; `config` has one."""
 
     def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
         """Return the settings of a `<[dead_letter_]shared_reader_queue>` for this shared subscriber.
@@ -137,7 +137,7 @@ class SnippetReader(Protocol):
 
 
 def request_from_octets(data: bytes) -> Any:
-    """Read a request, whether the peer knows all of our members, the first of them, or only those of section 5.3.
+    """Read a request of any version: with all of our members, with the first of them, or with those of [QS 5.3] alone.
 
     Raises:
         Malformed: the octets are none of these.
@@ -151,7 +151,7 @@ def request_from_octets(data: bytes) -> Any:
 
 
 def is_for_queuing_services(request: Any) -> bool:
-    """Return whether a queuing service answers: a request for another kind of service gets no reply [QS 5.3]."""
+    """Return whether a request is for a queuing service; one for another kind of service gets no reply [QS 5.3]."""
     return request.service in (ServiceKind.RTI_SERVICE_QUEUING_SERVICE, ServiceKind.RTI_SERVICE_OTHER_SERVICE)
 
 
@@ -159,7 +159,7 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     """Return the command that a request means.
 
     Raises:
-        QsctlError: it means none; the message is the reply's text.
+        QsctlError: it means none; the reply has the message as its text.
     """
     if len(request.string_body.encode()) > STRING_BODY_MAX_BYTES:
         raise Refused(f"the body has more than {STRING_BODY_MAX_BYTES} octets")
@@ -191,12 +191,12 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
 
 
 def action_name(action: CommandActionKind | int) -> str:
-    """Return the action's short name; its number, where the peer sent one without a name."""
+    """Return the action's short name; the number that the peer sent, if that has no name."""
     return f"action {action}" if isinstance(action, int) else action.name.removeprefix(ACTION_PREFIX)
 
 
 def wire_request(command: Command | RawCreate, target: str, identity: SampleIdentity) -> WireCommandRequest:
-    """Return a command as a request.
+    """Return the request that carries a command.
 
     Raises:
         UsageError: a text is longer than the type allows.
@@ -298,7 +298,7 @@ def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
 
 
 def _octets(command: Command | RawCreate) -> bytes:
-    """Return what a command has in its octet body."""
+    """Return the octet body of a command's request; empty where it needs none."""
     match command:
         case GetMessages(_, _, count, 0):
             return _COUNT.pack(count) if count else b""

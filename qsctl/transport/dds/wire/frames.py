@@ -66,22 +66,22 @@ PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 @lru_cache(64)
 def _plain(size: int) -> struct.Struct:
-    """Return the layout of most samples with a payload of this size, padded: lifespan and relation are octets."""
+    """Return the layout of a sample with `size` octets of payload, lifespan and related identity as raw octets."""
     return struct.Struct(f"<I8s16siI16s16s24s16sI{size}s{-size & 3}x")
 
 
 @lru_cache(64)
 def _read(size: int) -> struct.Struct:
-    """Return the layout of the same octets, the route in one piece."""
+    """Return the same layout for reading: source, relations and addressee are one run of octets."""
     return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
 
 
 class MalformedFrame(Malformed):
-    """An error for octets of a peer that are not a frame: the message is refused and counted."""
+    """An error for a peer's octets that are not a frame: the message is refused and counted."""
 
 
 class AnswerFrame(NamedTuple):
-    """The acknowledgments of one sender for one queue: each sample's identity, and its response in the same place."""
+    """The acknowledgments of one sender for one queue: `responses[i]` answers the sample `identities[i]`."""
 
     sender: Guid
     queue_name: str
@@ -121,9 +121,9 @@ def pack_sample(
 
 
 def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
-    """Return the octets of each sample inside a frame to its consumer, which is the reader that they are related to.
+    """Return the octets of each sample in a frame for its consumer, whose GUID becomes the related reader.
 
-    Every payload must be there, as it is to be read.
+    Every delivery must have its payload.
     """
     packed: list[bytes] = []
     size, pack = -1, _plain(0).pack
@@ -169,7 +169,7 @@ def frame_of(packed: Sequence[bytes]) -> bytes:
 
 
 def frames_of(packed: Iterable[bytes]) -> list[tuple[bytes, int]]:
-    """Frames of at most `FRAME_BYTES_TARGET` octets, each with the number of samples in it."""
+    """Return frames of at most `FRAME_BYTES_TARGET` octets, each with the number of samples in it."""
     frames: list[tuple[bytes, int]] = []
     group: list[bytes] = []
     size = 0
@@ -188,8 +188,9 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
     """Return the samples of a frame as `Write`s of a topic.
 
     Raises:
-        MalformedFrame: the octets end early or claim more than they hold, or a number is negative: no store and no
-            other replica would take it.
+        MalformedFrame: the octets end early or claim more than they hold, or a number is negative, which no store and
+            no
+            other replica would accept.
     """
     writes: list[Write] = []
     writer, route = NIL_GUID, _NIL_ROUTE
@@ -222,7 +223,7 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
 
 
 def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Delivery]:
-    """Return the samples of a frame as a consumer of a queue knows them.
+    """Return the samples of a frame as deliveries to a consumer of a queue.
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
@@ -245,13 +246,13 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
 
 
 def _attempt_of(lifespan: bytes) -> int:
-    """Return the number of the attempt, 1 where another implementation sends a lifespan on."""
+    """Return the number of the attempt that a lifespan holds; 1 where another implementation sends a real lifespan."""
     seconds, attempt = _TIME.unpack(lifespan)
     return max(int(attempt), 1) if seconds == _INFINITE[0] else 1
 
 
 def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
-    """Source GUID, related source GUID, related identity and related reader GUID."""
+    """Return source GUID, related source GUID, related identity and related reader GUID."""
     source, related_source, guid, high, low, reader = _ROUTE.unpack(route)
     if high < 0:
         raise MalformedFrame(f"a related sequence number is {high << 32 | low}; 0 and more are read")
@@ -323,7 +324,7 @@ def flags_of(write: Write) -> int:
 
 
 def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
-    """Return the octets of each answer of a replica inside a frame: which attempt it rejects, and why."""
+    """Return the octets of each answer of a replica inside a frame: with the attempt it answers, and the reason."""
     return [
         pack_answer(
             each.identity,
@@ -336,7 +337,7 @@ def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
 
 
 def answer_of(queue: str, identity: SampleIdentity, response: int) -> WriteAcknowledgment:
-    """Return what a producer is answered by a response on the wire."""
+    """Return the acknowledgment that a response on the wire is for a producer."""
     kind = AckResponse.ACCEPTED if response & RESPONSE_MASK == AckResponse.ACCEPTED else AckResponse.REJECTED
     return WriteAcknowledgment(queue, identity, kind, 0, response >> _ATTEMPT_SHIFT, bool(response & LACKS_MASTER))
 
@@ -388,7 +389,7 @@ def parse_answers(data: bytes) -> AnswerFrame:
 
 
 def parse_consumer_answers(data: bytes) -> AnswerFrame:
-    """Return the same for what a service is sent: who answers, and in one of the ways of `AckResponse`.
+    """Return the acknowledgments of a consumer: as `parse_answers`, with its GUID and the responses checked.
 
     Raises:
         MalformedFrame: as `parse_answers`; or no consumer sent it, or a response is none of 0 to 2.
@@ -403,7 +404,7 @@ def parse_consumer_answers(data: bytes) -> AnswerFrame:
 
 
 def example_frames() -> tuple[bytes, bytes]:
-    """One frame of each kind with no member at its default, for the start-up test of `raw`."""
+    """Return one frame of each kind with no member at its default, for the start-up test of `raw`."""
     guids = [Guid(bytes([digit]) * 16) for digit in range(1, 6)]
     first = SampleIdentity(guids[0], 2**33 + 5)
     second = SampleIdentity(guids[3], 7)

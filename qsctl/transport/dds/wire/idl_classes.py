@@ -1,7 +1,7 @@
 """Classes of the DDS library for the structs of the IDL files that come with qsctl.
 
-Decides: when a file is read and a class is made: once in a process, when the first endpoint or sample needs it. A file
-takes some 15 ms to read and to make classes of, and its reader 30 to import, which only commands that need one spend.
+Decides: when a file is read and a class is made: once in a process, when the first endpoint or sample needs it. Reading
+a file and making its classes takes some 15 ms, importing the reader 30 ms; only commands that need a class spend them.
 """
 
 from __future__ import annotations

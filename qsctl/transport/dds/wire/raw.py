@@ -1,8 +1,8 @@
 """Serialized samples in and out of Cyclone DDS, without Python objects between: 1 µs a sample instead of 10 to 20.
 
-Decides: which functions of the binding carry bytes, and which of its others want a lock. The former are private to it,
-so this is the only module that touches them; `uses_raw_functions` tries them once at start-up and everything falls back
-to the binding's own classes.
+Decides: which functions of the binding carry bytes, and which of its others need a lock. The former are private to it,
+so this is the only module that calls them; `uses_raw_functions` tries them once at start-up, and without them the
+binding's own classes are used.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def uses_raw_functions() -> bool:
 
 @functools.cache
 def batching_functions() -> tuple[Callable[[bool], None], Callable[[int], int]] | None:
-    """`dds_write_set_batch` and `dds_write_flush`, or None where the library has them not."""
+    """Return `dds_write_set_batch` and `dds_write_flush`; None where the library lacks them."""
     library = getattr(DDS, "_dll_handle", None)
     set_batch = getattr(library, "dds_write_set_batch", None)
     flush = getattr(library, "dds_write_flush", None)
@@ -65,7 +65,7 @@ def batching_functions() -> tuple[Callable[[bool], None], Callable[[int], int]] 
 
 @functools.cache
 def _matching_functions() -> Any:
-    """Return the library's functions that report what a writer is matched with."""
+    """Return the library, whose functions for a writer's matched readers have their argument types set."""
     library = ctypes.CDLL(DDS._dll_handle._name)  # a handle of its own, see `announcements`
     library.dds_get_status_changes.argtypes = [ctypes.c_int32, ctypes.c_void_p]
     library.dds_get_matched_subscriptions.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t]
@@ -94,8 +94,8 @@ def _layout_is_ours() -> bool:
 class RawWriter:
     """A writer of serialized samples in XCDR1, encapsulation header included.
 
-    `write` gives False when the writer's cache is full: the caller keeps the bytes and tries again. Nothing leaves
-    for certain before `flush` where write batching is on.
+    `write` returns False when the writer's cache is full: the caller keeps the bytes and tries again. With write
+    batching, samples are certain to be sent only after `flush`.
     """
 
     def __init__(self, writer: DataWriter[Any]) -> None:
@@ -144,7 +144,9 @@ class RawWriter:
         return int(writer.get_publication_matched_status().current_count)
 
     def matched_handles(self) -> frozenset[int]:
-        """Return the handles of the matched readers, as the builtin topic of subscriptions names them."""
+        """Return the instance handles of the matched readers, by which the builtin topic of subscriptions identifies
+        them.
+        """
         room = self.matched_count()
         while room:
             handles = (ctypes.c_uint64 * room)()
@@ -155,9 +157,9 @@ class RawWriter:
         return frozenset()
 
     def has_lost(self, handle: int) -> bool:
-        """Return whether a reader that was matched is not any more; cheap while none comes or goes.
+        """Return whether a reader that was matched no longer is; cheap while no reader matches or leaves.
 
-        The library finds this out for itself, as it receives that a reader is gone, and sends it nothing from then on.
+        The library itself notices that a reader left, and from then on sends it nothing.
         """
         self._library.dds_get_status_changes(self.reference, self._changes_at)
         return bool(self._changes.value & _MATCHED) and handle not in self.matched_handles()
@@ -167,13 +169,13 @@ class RawWriter:
         close_entity(self.release())
 
     def release(self) -> DataWriter[Any] | None:
-        """Give up the writer for deletion; nothing can be written any more."""
+        """Return the DDS writer so that its owner can delete it; nothing can be written any more."""
         writer, self.writer = self.writer, None
         return writer
 
 
 class RawReader:
-    """A reader that gives serialized samples, encapsulation header included; invalid ones are left out."""
+    """A reader that returns serialized samples, encapsulation header included; samples without data are left out."""
 
     def __init__(self, reader: DataReader[Any]) -> None:
         self.reader: DataReader[Any] | None = reader
@@ -182,7 +184,7 @@ class RawReader:
         self._take: Callable[[int, int, int], Any] | None = layer.ddspy_take if layer is not None else None
 
     def take(self, count: int = TAKE_COUNT) -> list[bytes]:
-        """Take up to `count` samples that are there, in order; does not wait.
+        """Return at most `count` samples, in order, and remove them from the reader; do not wait for any.
 
         Raises:
             DDSException: the reader is gone.
@@ -190,7 +192,7 @@ class RawReader:
         return [data for data, _ in self.take_with_info(count)]
 
     def take_with_info(self, count: int = TAKE_COUNT) -> list[tuple[bytes, Any]]:
-        """Return the same, each with the binding's `SampleInfo`, which names its writer by a handle.
+        """Return samples as `take` does, each with the binding's `SampleInfo`, which has the handle of its writer.
 
         Raises:
             DDSException: the reader is gone.

@@ -1,6 +1,6 @@
 """Command replies on the wire and back [QS 5.3 and 5.4].
 
-Decides: the bytes of a reply, and how its body is recognized: the reader knows its request.
+Decides: the bytes of a reply, and how its body is read: by the command that the reply answers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ CONFIGURATION_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class RemoteReply(NamedTuple):
-    """A reply that came over the wire; `octets` is its body as it travelled.
+    """A reply that was received; `octets` is its body as it was sent.
 
     A service that knows only the members of [QS 5.3] gives neither its name nor the request: '' and the nil identity.
     """
@@ -123,8 +123,7 @@ def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
 
 
 def reply_parts(data: bytes) -> ReplyParts:
-    """Decode the members of a reply, without its body: of a service that lays it out as ours, in another way, or
-    without our members.
+    """Decode the members of a reply, without its body: in our layout, in another one, or without our members.
 
     Raises:
         Malformed: the octets are not a reply.
@@ -145,7 +144,7 @@ def queue_domains(octets: bytes) -> dict[str, int]:
     """Return the DDS domain of each queue, by its resource identifier, from the body of GET /data.
 
     Raises:
-        Malformed: the octets are no `ServiceData`.
+        Malformed: the octets are not a `ServiceData`.
     """
     data = read_wire(monitoring_class("Monitoring::ServiceData"), octets)
     return {each.resource: each.domain_id for each in data.shared_reader_queue_data_list}
@@ -182,10 +181,10 @@ def _from_json(octets: bytes, kind: type[_Json]) -> _Json:
 
 
 def _configuration_from(octets: bytes) -> ConfigurationText:
-    """Read a configuration: UTF-8, deflated, for a thousand queues have megabytes of XML.
+    """Read a configuration, which is UTF-8 text and deflated: that of a thousand queues has megabytes of XML.
 
     Raises:
-        Malformed: the octets are no such text, or more than a configuration may have.
+        Malformed: the octets are not such a text, or more than a configuration may have.
     """
     inflating = zlib.decompressobj()
     try:

@@ -1,9 +1,9 @@
-"""One topic in both representations: XCDR1 for all, and XCDR2 for readers that read nothing else.
+"""One topic in both representations: XCDR1 for all, and XCDR2 for readers that accept nothing else.
 
-Decides: when a second writer is there. A writer has one representation. RTI's applications and older peers read XCDR1;
+Decides: when a second writer is opened. A writer has one representation. RTI's applications and older peers read XCDR1;
 code that plain `idlc` of Cyclone DDS generates for an extensible type reads XCDR2 only, and never matches another
-writer. A reader that reads both would get everything twice, so the second writer is opened when a reader turns out to
-match the first one not at all, and is written to only while it has such a reader.
+writer. A reader of both would receive everything twice, so the second writer is opened only when a reader cannot match
+the first one, and is written to only while it has such a reader.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOK_PERIOD_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 
 
 class Sends(Protocol):
-    """The sending operations that both kinds of writers have."""
+    """A writer of either kind: its operations that `BothRepresentations` calls."""
 
     def close(self) -> None:
         """Delete the writer."""
@@ -51,7 +51,9 @@ class BothRepresentations(Generic[Writer]):
         self._look_at: Nanoseconds = 0
 
     def open_second(self) -> bool:
-        """Open the twin if a reader needs it, looking ten times a second at most; whether it was opened now."""
+        """Open the XCDR2 writer if a reader needs it, checked at most ten times a second; return whether it was opened
+        now.
+        """
         if self.second is not None or (now := time.monotonic_ns()) < self._look_at:
             return False
         self._look_at = now + LOOK_PERIOD_NS
@@ -60,17 +62,17 @@ class BothRepresentations(Generic[Writer]):
         return self.second is not None
 
     def serves_second(self) -> bool:
-        """Return whether a reader is matched with the twin alone."""
+        """Return whether a reader is matched with the XCDR2 writer alone."""
         if self.second is None:
             return False
         return bool(self._raw(self.second).matched_handles() - self._raw(self.first).matched_handles())
 
     def in_xcdr2(self, octets: bytes) -> bytes:
-        """Return the same sample, as the twin writes it."""
+        """Return the octets of the same sample in XCDR2."""
         return bytes(self._kind.deserialize(octets).serialize(use_version_2=True))
 
     def writers(self) -> tuple[Writer, ...]:
-        """Those that are open."""
+        """Return the open writers: that of XCDR1, and that of XCDR2 if it is open."""
         return (self.first,) if self.second is None else (self.first, self.second)
 
     def close(self) -> None:
@@ -80,7 +82,7 @@ class BothRepresentations(Generic[Writer]):
 
 
 def raw_of_frames(writer: FrameWriter) -> RawWriter:
-    """Return the writer inside one that keeps a backlog."""
+    """Return the `RawWriter` inside a writer that keeps a backlog."""
     return writer.writer
 
 

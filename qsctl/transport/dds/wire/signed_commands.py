@@ -1,12 +1,13 @@
 """Signatures of administration commands: made by a client, checked by a service that has a key (an extension).
 
-Decides: which commands need one, what it covers, and when it counts. Whatever changes something needs one; a GET does
-not, for the programs that send and receive samples find their queues by it, and would all have to hold the key.
+Decides: which commands need one, what it covers, and when it is valid. Every command that changes something needs one;
+a GET does not, for the programs that send and receive samples find their queues by it, and would all have to hold the
+key.
 
 A signature is HMAC-SHA256 (RFC 2104) over all members of the request, a time, a random number, and the run of the
-service that it is for. A service announces its run, a number that it draws at each start, with its reader of requests:
-what was captured is of no use at another service, nor at the same one after a restart. Within a run a service remembers
-the random numbers that it accepted for as long as their times count.
+service that it is for. A service draws a new number for its run at each start and announces it with its reader of
+requests: a captured signature is of no use at another service, nor at the same one after a restart. Within a run a
+service remembers the random numbers that it accepted for as long as their times are valid.
 
 The signature is a member of the request behind those of the source, which is why it may be missing: the type is
 appendable, a service without a key ignores it, and peers that do not know it are read as before. It is one sequence of
@@ -70,7 +71,7 @@ class DenialCause(StrEnum):
 
 
 class UnauthorizedCommand(Refused):
-    """A command without a signature that counts."""
+    """An error for a command without a valid signature."""
 
     def __init__(self, cause: DenialCause, message: str, *, remedy: str) -> None:
         super().__init__(message, remedy=remedy)
@@ -88,10 +89,10 @@ def signature_of(
     """Return the signature of a request.
 
     Args:
-        request: its wire form, whose member `signature` does not count.
+        request: its wire form; the member `signature` is not covered.
         key: signs it.
         runs: of the services that it is for.
-        now: the time that it bears; the clock's unless given.
+        now: the time in the signature; the clock's unless given.
 
     Raises:
         UsageError: it is for more services than one signature can be.
@@ -108,11 +109,11 @@ def signature_of(
 
 
 class CommandVerifier:
-    """Checks the signatures of the commands for one run of a service.
+    """Checks the signatures of commands for one run of a service.
 
     Args:
         keys: each of them is accepted.
-        run: that of the service.
+        run: the number that the service drew for this run.
         clock: the time of day.
     """
 
@@ -137,7 +138,7 @@ class CommandVerifier:
         self._keys = {each.number: each for each in keys}
 
     def check(self, request: Any) -> None:
-        """Return where a request may be carried out, and remember it.
+        """Return if a request may be carried out, and remember its random number.
 
         Raises:
             UnauthorizedCommand: it may not.
@@ -215,7 +216,7 @@ class CommandVerifier:
 
 
 def run_of(traits: Any) -> bytes | None:
-    """Return the run that a reader of requests announces; None: it requires no signatures, or announces nonsense."""
+    """Return the run that a reader of requests announces; None where it requires no signatures, or is wrong."""
     try:
         run = bytes.fromhex(traits.get(RUN_TRAIT, ""))
     except ValueError:
@@ -228,7 +229,7 @@ def _mac(key: AdministrationKey, run: bytes, head: bytes, covered: bytes) -> byt
 
 
 def _covered(request: Any) -> bytes:
-    """Return what a request means, as octets: equal for equal requests only."""
+    """Return the octets of a request that a signature covers: equal for equal requests only."""
     identity = identity_from_wire(request.request_identity)
     parts = (
         request.service_name.encode("utf-8", "surrogatepass"),

@@ -1,4 +1,4 @@
-"""The writer of a sample, as encoded in every type that contains it [QS 2.12, 5.2.2]."""
+"""The identity of a sample, as every type on the wire contains it [QS 2.12, 5.2.2]."""
 
 # The binding interprets these annotations; for a type checker they are not types.
 # mypy: disable-error-code="type-arg,assignment,valid-type"

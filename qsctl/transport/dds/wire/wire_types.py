@@ -42,8 +42,9 @@ class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RT
 class CommandActionKind(
     IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="RTI_SERVICE_COMMAND_ACTION_GET"
 ):
-    """The action of a command. [QS 5.2] has CREATE, DELETE, GET and SHUTDOWN; INSERT and UPDATE are ours, as are the
-    numbers.
+    """The action of a command: CREATE, DELETE, GET and SHUTDOWN of [QS 5.2], INSERT and UPDATE of ours.
+
+    The numbers are ours, too.
     """
 
     RTI_SERVICE_COMMAND_ACTION_LOAD = 1
@@ -102,7 +103,7 @@ class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest")
 @dataclass
 @appendable
 class UnsignedCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
-    """`CommandRequest` as versions of qsctl without signatures have it."""
+    """`CommandRequest` without the signature, as earlier versions of qsctl have it."""
 
     service_name: bounded_str[255] = ""
     service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
@@ -253,7 +254,9 @@ class WireFrame(IdlStruct, typename="RTI.QueuingService.SampleFrame"):
 @dataclass
 @final
 class WireAcknowledgment(IdlStruct, typename="RTI.QueuingService.Acknowledgment"):
-    """The answer to one sample: 1 accepted, 0 rejected [QS 2.4 and 2.5]."""
+    """The answer to one sample: 1 accepted, 0 rejected [QS 2.4 and 2.5], 2 returned (ours); see `wire` for the other
+    bits.
+    """
 
     identity: WireIdentity = field(default_factory=WireIdentity)
     response: uint32 = 1
@@ -265,7 +268,7 @@ class WireAcknowledgmentFrame(IdlStruct, typename="RTI.QueuingService.Acknowledg
     """Answers that travel together. `sender` is the consumer's GUID, or nil from a service.
 
     `queue_name` is `<Topic>@<SharedSubscriber>`; a topic may feed several queues, each of which answers. A consumer
-    that sends no answer at all takes its leave: what it holds, it did not touch.
+    that leaves sends a frame without answers: it has not processed the samples that it still holds.
     """
 
     sender: WireGuid = field(default_factory=WireGuid)
@@ -276,7 +279,7 @@ class WireAcknowledgmentFrame(IdlStruct, typename="RTI.QueuingService.Acknowledg
 @dataclass
 @appendable
 class WireLogMessage(IdlStruct, typename="RTI.QueuingService.LogMessage"):
-    """A line of the service's log on `rti/distlog` [QS 3.5]. `level` is the verbosity that shows it."""
+    """A line of the service's log on `rti/distlog` [QS 3.5]. `level` is the lowest verbosity that shows it."""
 
     service_name: bounded_str[255] = ""
     process_id: int64 = 0
@@ -292,7 +295,7 @@ def producer_acknowledgment_topic(topic_name: str) -> str:
 
 
 def consumer_topic(topic_name: str, subscriber: str) -> str:
-    """`<Topic>@<SharedSubscriber>`: where the service sends a queue's samples [QS 2.6]."""
+    """Return the topic on which the service sends a queue's samples: `<Topic>@<SharedSubscriber>` [QS 2.6]."""
     return f"{topic_name}@{subscriber}"
 
 
@@ -302,5 +305,5 @@ def consumer_acknowledgment_topic(topic_name: str, subscriber: str) -> str:
 
 
 def availability_topic(topic_name: str, subscriber: str) -> str:
-    """`ConsumerAvailability@<SharedReaderQueueName>` [QS 2.10.2]."""
+    """Return the topic of a queue's availability messages: `ConsumerAvailability@<queue>` [QS 2.10.2]."""
     return f"ConsumerAvailability@{topic_name}@{subscriber}"
