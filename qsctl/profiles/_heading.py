@@ -1,4 +1,4 @@
-"""The heading of a table in CSV: its cells, and what separates them, of profiles and of listings alike."""
+"""The heading of a table in CSV: its cells and their separator, for profiles and listings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEADING_CHARACTERS: Final = 20_000
 
 
 def heading_of(text: str) -> tuple[list[str], str]:
-    """Return the cells of the first line that is not blank, and what separates them."""
+    """Return the cells of the first line that is not blank, and their separator."""
     line = text.lstrip()[:_HEADING_CHARACTERS].split("\n", 1)[0].rstrip("\r")
     delimiter = max(_DELIMITERS, key=line.count)
     try:

@@ -70,7 +70,7 @@ class QueueSettings:
 class ClientProfile:
     """Every setting of a client profile; None is a limit that the broker's platform decides.
 
-    Fields have no defaults here: `ranges.default_profile` makes a profile of the defaults.
+    Fields have no defaults here: `ranges.default_profile` returns a profile of the defaults.
     """
 
     name: str

@@ -27,15 +27,13 @@ class DifferentSetting:
 def differences(
     first: ClientProfile, second: ClientProfile, *, names: bool = False, but: Collection[str] = ()
 ) -> tuple[DifferentSetting, ...]:
-    """Return the settings that differ, in the table's order; with `names` the profiles' own names count, too.
-
-    The message VPN counts always.
+    """Return the settings that differ, in the table's order; the message VPN always counts.
 
     Args:
         first: one profile.
         second: the other one.
-        names: whether the names are compared.
-        but: fields that are not compared, as one side does not know them.
+        names: whether the profiles' own names are compared.
+        but: fields that are not compared, since one side does not have them.
     """
     found = []
     for field in ("name", "message_vpn") if names else ("message_vpn",):

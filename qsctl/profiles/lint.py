@@ -1,8 +1,7 @@
-"""Checks of a client profile for effects that its operator may not intend: each finding with its rule, numbers and
-remedy.
+"""Checks of a client profile for effects that its operator may not intend: findings with rule, numbers and remedy.
 
 Decides: the rules. A rule that depends on the load (flows, topics, web clients, queued messages) is applied only where
-the circumstances have it; a rule of the source alone is always applied.
+the circumstances have it; a rule that depends on the profile alone is always applied.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _DIRECT: Final = (Queue.D_1, Queue.D_2, Queue.D_3)
 
 
 class Weight(StrEnum):
-    """The weight of a finding: a warning makes the answer negative."""
+    """The weight of a finding: with a warning, the command's answer is negative."""
 
     WARNING = "warning"
     NOTE = "note"
@@ -68,7 +67,7 @@ class Circumstances:
         queued_work_units: the queued work units, by queue.
         stated: fields that the file states; None: all.
         round_trip_ns: between broker and client; 0: not known.
-        bits_per_second: wanted for one client; 0: not known.
+        bits_per_second: required for one client; 0: not known.
         unacknowledged_limit: of each flow's endpoint.
         acknowledge_after_ns: from delivery to the application's acknowledgment; 0: not known; infinite: never.
         loss: probability that the network loses a TCP segment; 0: not known.
@@ -118,7 +117,7 @@ def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Li
 
 
 def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """Find a burst below flows × window, which throttles where the depth does not admit the rest (W1 to W3)."""
+    """Find a burst below flows × window: flows are throttled where the depth admits no more messages (W1 to W3)."""
     flows = known.flows or 1
     wanted = flows * known.window_messages
     units = work_units(known.message_bytes)
@@ -147,7 +146,7 @@ def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[LintFi
 
 
 def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """Find a window below what the port carries in a round trip: a connection has one each (W8)."""
+    """Compare the rate of one maximum TCP window a round trip with the required rate of a connection (W8)."""
     if not known.round_trip_ns:
         return
     limit = tcp_bits_per_second(profile, known.round_trip_ns)
@@ -175,7 +174,7 @@ def _round_trip(profile: ClientProfile, known: Circumstances) -> Iterator[LintFi
 
 
 def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """Find a maximum window that a connection with lost segments never reaches (W13)."""
+    """Find a maximum window that a connection never reaches because segments are lost (W13)."""
     if not (known.round_trip_ns and known.loss):
         return
     limit = loss_limit_bits_per_second(profile.tcp_mss_bytes, known.round_trip_ns / SECOND_NS, known.loss)
@@ -195,7 +194,7 @@ def _loss(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]
 
 
 def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """Guaranteed messages in flight a round trip bound their rate, as TCP's window bounds the connection's."""
+    """Find G-1 and flow windows that allow less than the required rate: what is in flight, once a round trip."""
     load = known.load
     if not (known.flows and known.round_trip_ns and known.bits_per_second):
         return
@@ -278,7 +277,7 @@ def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding
 
 
 def _eliding(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """With eliding a queue holds one message for each topic ("Configuring Max Egress Queue Depths")."""
+    """Find queues too small for one message a topic, topics that are not elided, and a delay without eliding."""
     if not profile.eliding_enabled:
         if profile.eliding_delay_ms:
             yield LintFinding(
@@ -334,7 +333,7 @@ def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding
 
 
 def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[LintFinding]:
-    """Note that a lower depth leaves what is queued; only arrivals meet it ("Configuring Max Egress Queue Depths")."""
+    """Note a depth below what is queued: queued messages stay, only new ones are checked against it."""
     for queue, queued in known.queued_work_units.items():
         depth = profile.queue(queue).max_depth_work_units
         if queued > depth:

@@ -1,4 +1,4 @@
-"""Names of settings as people write them: suggestions for unknown ones, and those that no format has.
+"""Names of settings as people write them: suggestions for unknown ones, and replies to names that no format has.
 
 Decides: what is suggested for a name that a format does not know.
 """
@@ -33,7 +33,7 @@ _NAME_CHARACTERS_MAX: Final = 100
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with what was probably meant; empty where nothing is near.
+    """Return a sentence with the name that was probably meant; empty where none is similar.
 
     Args:
         name: as it was written: camel case, underscores or hyphens.
@@ -59,7 +59,7 @@ def _flat(name: str) -> str:
 def find_setting(name: str, settings: Iterable[ProfileSetting]) -> ProfileSetting | None:
     """Return the setting that a name means in any format's spelling; None where there is none.
 
-    Known are the field, the names of SEMP v2 and Terraform, the scenario's path and the words of the CLI.
+    Accepted are the field, the names of SEMP v2 and Terraform, the scenario's path and the words of the CLI.
     """
     wanted = _flat(name)
     for setting in settings:

@@ -1,7 +1,7 @@
 """A plan that makes a broker's client profiles equal to those of a file: the created ones, and the changed settings.
 
-Decides: which settings count. A setting that the file does not state is unchanged on the broker, unless every setting
-is wanted; then it gets its default. A limit that the platform decides is left to it.
+Decides: which settings count. A setting that the file does not state stays unchanged on the broker, unless every
+setting is to be set; then it gets its default. A limit that the platform decides is not set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def profile_changes(
     Args:
         wanted: the profiles of the file.
         there: the profiles of the broker.
-        every_setting: whether what the file does not state counts, with its default.
+        every_setting: whether settings that the file does not state are set to their defaults.
     """
     known = {(each.profile.message_vpn, each.profile.name): each.profile for each in there}
     stated_everywhere = frozenset(setting.field for setting in SETTINGS)

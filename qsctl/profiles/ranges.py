@@ -1,6 +1,6 @@
 """The table of a client profile's settings: range, default, unit, source and the name that each format has for it.
 
-Decides: one truth for readers, writers, help, errors and the simulator's limits. Where the sample of "Showing Client
+Decides: the settings for readers, writers, help, errors and the simulator's limits. Where the sample of "Showing Client
 Profile Detail" shows other numbers than the vendor's defaults, the sample is of one broker and the defaults are used
 here.
 """
@@ -226,7 +226,7 @@ BY_SEMP_V2: Final[Mapping[str, ProfileSetting]] = MappingProxyType({setting.semp
 
 
 def default_profile(name: str = DEFAULT_NAME, message_vpn: str = DEFAULT_MESSAGE_VPN) -> ClientProfile:
-    """Return a profile whose every setting has its default."""
+    """Return a profile in which every setting has its default."""
     values: dict[str, Any] = {setting.field: setting.default for setting in SETTINGS}
     return ClientProfile(name=name, message_vpn=message_vpn, **values)
 
@@ -238,7 +238,7 @@ def value_of(profile: ClientProfile, setting: ProfileSetting) -> Value:
 
 
 def limit_of(profile: ClientProfile, threshold: ProfileSetting) -> int | None:
-    """Return the limit that a threshold's percentages are of; None where the platform decides it or there is none."""
+    """Return the limit that a threshold's percentages refer to; None if the platform decides it or there is none."""
     limit = getattr(profile, threshold.limit) if threshold.limit else None
     assert limit is None or isinstance(limit, int)
     return limit

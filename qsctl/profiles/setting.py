@@ -1,7 +1,7 @@
-"""One setting of a client profile: its kind, range and default, and what each format calls it.
+"""One setting of a client profile: its kind, range and default, and its name in each format.
 
-Decides: how a value is read from text, a number or a truth value, and the words for what is allowed. The table of all
-settings is `ranges.py`.
+Decides: how a value is read from text, a number or a truth value, and how the allowed values are described. The table
+of all settings is `ranges.py`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ProfileSetting:
 
     @property
     def is_optional(self) -> bool:
-        """Return whether the platform decides where nothing is stated."""
+        """Return whether the platform decides the value if none is stated."""
         return self.default is None
 
     @property
@@ -129,7 +129,7 @@ class ProfileSetting:
                 raise ValueError(raw)
 
     def levels_of(self, text: str) -> Mapping[str, str] | None:
-        """Return the two levels of a THRESHOLD that one text states, as in `80%/60%` or `900/700`; None of another."""
+        """Return the two levels of a THRESHOLD in one text, such as `80%/60%` or `900/700`; None for another text."""
         found = _LEVELS.fullmatch(text.strip()) if self.kind is ValueKind.THRESHOLD else None
         if found is None:
             return None

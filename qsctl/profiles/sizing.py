@@ -1,7 +1,7 @@
-"""The arithmetic of a client profile under a load of guaranteed messages: what fits, what is wanted, what it costs.
+"""The arithmetic of a client profile under a load of guaranteed messages: what fits, what is required, what it takes.
 
-Decides: the formulas, each shown with its numbers. They bound; they do not wait in line: a simulation shows what a load
-does in between (`difference_from_simulation`). The simulator's bound on memory uses the same functions.
+Decides: the formulas, each shown with its numbers. They are bounds without queueing: a simulation shows the effect of a
+load between them (`difference_from_simulation`). The simulator's bound on memory uses the same functions.
 
 Source: Message Delivery Resources, "Queue Max Depths", "Configuring Egress Queue Minimum Message Bursts"; the vendor's
 tuning guide for flows, windows and G-1.
@@ -50,7 +50,7 @@ class ClientLoad:
 
     @property
     def messages_per_second(self) -> float:
-        """The rate that is wanted; 0 where it is not known."""
+        """The required rate; 0 where it is not known."""
         return self.bits_per_second / (8 * self.message_bytes)
 
 
@@ -67,7 +67,7 @@ class SizingLine:
 
 @dataclass(frozen=True, slots=True)
 class ClientSizing:
-    """The lines in their order, what limits the guaranteed delivery of one client, and the settings that would not."""
+    """The lines in order, what limits the guaranteed delivery of one client, and the settings that suffice."""
 
     lines: tuple[SizingLine, ...]
     limit: str
@@ -82,15 +82,15 @@ class ClientSizing:
 
 
 def direct_work_units(depth: int, burst: int, largest: int) -> int:
-    """Return the most work units that a direct queue holds, of messages of up to `largest` work units.
+    """Return the most work units that a direct queue can hold, of messages of up to `largest` work units.
 
-    A message enters whole while the depth is below the maximum, and up to the burst whatever their size.
+    A message is accepted whole while the depth is below the maximum, and up to the burst whatever their sizes.
     """
     return max(depth - 1 + largest, burst * largest)
 
 
 def guaranteed_work_units(depth: int, burst: int, largest: int, wanted_messages: int | None = None) -> int:
-    """Return the most work units that G-1 holds: within its depth, or within the burst; no more than windows allow.
+    """Return the most work units that G-1 can hold: within its depth or its burst, and no more than the windows allow.
 
     Args:
         depth: of G-1, in work units.
@@ -103,7 +103,7 @@ def guaranteed_work_units(depth: int, burst: int, largest: int, wanted_messages:
 
 
 def admitted_messages(depth: int, burst: int, units: int) -> int:
-    """Return how many messages of the given work units G-1 admits: the burst, or what fits into its depth."""
+    """Return how many messages of the given work units G-1 admits: the greater of the burst and what fits the depth."""
     return max(1, burst, depth // units)
 
 
@@ -162,7 +162,7 @@ def tcp_bits_per_second(profile: ClientProfile, round_trip_ns: Nanoseconds) -> f
 def _rates(
     profile: ClientProfile, load: ClientLoad, in_flight: int, inner: str, lines: list[SizingLine]
 ) -> dict[str, float]:
-    """Return what a round trip makes of windows: the rate that each limit allows, in messages a second."""
+    """Return the rate that each limit allows in a round trip, in messages a second, by the limit's name."""
     seconds = load.round_trip_ns / SECOND_NS
     window = profile.tcp_max_window_kb * KILOBYTE_BYTES
     by_tcp = max(1.0, window / load.message_bytes)
@@ -184,12 +184,12 @@ def _rates(
 
 
 def acknowledged_per_second(load: ClientLoad) -> float:
-    """Return what the limits of unacknowledged messages allow all flows of a client, in messages a second (W12)."""
+    """Return the messages a second that the flows' limits of unacknowledged messages allow a client (W12)."""
     return load.flows * load.unacknowledged_limit * SECOND_NS / load.acknowledge_after_ns
 
 
 def _acknowledged(load: ClientLoad, lines: list[SizingLine]) -> dict[str, float]:
-    """Return the rate that the application's acknowledgments allow; the flow's window has no part in it."""
+    """Return the rate that the application's acknowledgments allow, independent of the flow's window."""
     seconds = load.acknowledge_after_ns / SECOND_NS
     rate = acknowledged_per_second(load)
     lines.append(
@@ -200,7 +200,7 @@ def _acknowledged(load: ClientLoad, lines: list[SizingLine]) -> dict[str, float]
 
 
 def levers(profile: ClientProfile, load: ClientLoad, sizing: ClientSizing) -> tuple[str, ...]:
-    """Return what to change where G-1 admits less than the flows want; empty where it does not."""
+    """Return what to change if G-1 admits less than the flows require; empty if it admits enough."""
     if sizing.is_enough:
         return ()
     burst, depth = BY_FIELD[burst_field(Queue.G_1)], BY_FIELD[depth_field(Queue.G_1)]
@@ -219,7 +219,7 @@ def levers(profile: ClientProfile, load: ClientLoad, sizing: ClientSizing) -> tu
 
 
 def difference_from_simulation(load: ClientLoad) -> tuple[str, ...]:
-    """Return why a simulation of the same load finds other settings enough."""
+    """Return the reasons why a simulation of the same load may find smaller settings sufficient."""
     reasons = [
         "the arithmetic takes every window as full; the simulation holds what the load has in flight: rate × time "
         "from entry to acknowledgment, which is less until a consumer stops",

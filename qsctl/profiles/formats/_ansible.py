@@ -1,10 +1,11 @@
 """Ansible: tasks of `solace_client_profile` and its siblings of the cloud in a playbook, a role or a task list.
 
 Decides: which tasks are profiles, and in which order they count. A module's `settings` are SEMP v2 attributes; a later
-task of the same name changes the profile of an earlier one, `state: absent` takes it back. Templates `{{ … }}` are
+task of the same name changes the profile of an earlier one, `state: absent` removes it. Templates `{{ … }}` are
 evaluated where the file states their values: variables of the play, of a block or of the task, items of a plain loop,
 and the filters that convert or give a default. Any other one is unknown and named; a name made of its text replaces a
-name. The YAML is composed and never constructed, so that no tag makes anything; aliases are followed within a bound.
+name. The YAML is composed and never constructed, so that no tag creates an object; the number of followed aliases is
+bounded.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ Scope: TypeAlias = Mapping[str, Any]
 
 
 class _Walk:
-    """One walk through a document: it follows aliases, and so has a bound of its own."""
+    """One walk through a document; it bounds the number of values, which aliases may repeat."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._visited = 0
 
     def pairs(self, node: Any) -> dict[str, Any]:
-        """Return a mapping's keys with their nodes, merged ones (`<<`) included; empty of anything else."""
+        """Return a mapping's keys with their nodes, merged ones (`<<`) included; empty for any other node."""
         found: dict[str, Any] = {}
         if not isinstance(node, yaml.MappingNode):
             return found
@@ -80,13 +81,13 @@ class _Walk:
         return found
 
     def items(self, node: Any) -> Iterator[Any]:
-        """Yield a sequence's items; none of anything else."""
+        """Yield a sequence's items; nothing for any other node."""
         for each in node.value if isinstance(node, yaml.SequenceNode) else ():
             self.step(each)
             yield each
 
     def step(self, node: Any) -> None:
-        """Count one value, of those that aliases and loops repeat too.
+        """Count one visited value, also one that aliases or loops repeat.
 
         Raises:
             InvalidFile: there are too many.
@@ -102,7 +103,7 @@ def read(text: str, drafts: Drafts) -> None:
     """Add the profiles of a playbook or a task list.
 
     Raises:
-        InvalidFile: it is not YAML, or too much.
+        InvalidFile: it is not YAML, or has too many values.
     """
     walk = _Walk(drafts.file)
     try:
@@ -119,14 +120,14 @@ def read(text: str, drafts: Drafts) -> None:
 
 
 def _tasks_of(root: Any, walk: _Walk) -> Iterator[tuple[Any, Any, Scope]]:
-    """Yield the tasks of a document: a list of plays or tasks, or a single one of them."""
+    """Yield the tasks of a document, which is a list of plays or tasks, or a single play or task."""
     if isinstance(root, yaml.MappingNode):
         root = yaml.SequenceNode(_STR, [root], root.start_mark, root.end_mark)
     return _tasks(root, {}, {}, walk)
 
 
 def _check_bounds(text: str, file: str) -> None:
-    """Refuse too much and too deep before it is composed: libyaml composes by recursion on the C stack."""
+    """Refuse a text that is too long or nested too deeply, before libyaml composes it by recursion on the C stack."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -140,9 +141,9 @@ def _check_bounds(text: str, file: str) -> None:
 
 
 def _tasks(node: Any, vpns: Scope, scope: Scope, walk: _Walk) -> Iterator[tuple[Any, Any, Scope]]:
-    """Yield each task's arguments with the message VPN that `module_defaults` gives, and the variables that it has.
+    """Yield the arguments of each task, the message VPN by `module_defaults`, and the task's variables.
 
-    Of a loop over items that the file states, a task is yielded for each of them.
+    A task with a loop over items that the file states is yielded once for each of them.
     """
     for each in walk.items(node):
         pairs = walk.pairs(each)
@@ -161,7 +162,7 @@ def _tasks(node: Any, vpns: Scope, scope: Scope, walk: _Walk) -> Iterator[tuple[
 
 
 def _items(pairs: Mapping[str, Any], scope: Scope, walk: _Walk) -> Iterator[Scope]:
-    """Yield the variables of each item of a task's loop; none of a task without one, or where it is not known."""
+    """Yield the variables of each item of a task's loop; one empty mapping without a loop, or for unknown items."""
     name = next((each for each in pairs if each == "loop" or each.startswith(_LOOP_PREFIX)), None)
     if name is None:
         yield {}
@@ -206,14 +207,14 @@ _TEXT_MAX: Final = 2000
 
 
 def _placed(found: Any, node: Any) -> Any:
-    """Return a scalar at the place of the template that it is the value of."""
+    """Return a scalar with the position of the template that was replaced by it."""
     if isinstance(found, yaml.ScalarNode):
         return yaml.ScalarNode(found.tag, found.value, node.start_mark, node.end_mark)
     return found
 
 
 def _expression(text: str, scope: Scope, walk: _Walk, depth: int) -> Any:
-    """Return the node of a plain expression: a variable, its parts, and filters; None of any other one."""
+    """Return the node of a plain expression (a variable, parts of one, filters); None for any other one."""
     path, *filters = [each.strip() for each in text.split("|")]
     node = None
     if _PATH.fullmatch(path) is not None:
@@ -249,7 +250,7 @@ _INDEX_DIGITS: Final = 6
 
 
 def _literal(text: str) -> Any:
-    """Return the node of a number, a truth value or a quoted text; None of anything else."""
+    """Return the node of a number, a truth value or a quoted text; None for anything else."""
     quoted = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", text)
     if quoted is not None:
         return yaml.ScalarNode(_STR, quoted[1] if quoted[1] is not None else quoted[2])
@@ -280,7 +281,7 @@ def _read_task(task: Any, default_vpn: Any, scope: Scope, drafts: Drafts, walk: 
 
 
 def _named(node: Any, scope: Scope, walk: _Walk) -> tuple[object, str]:
-    """Return a name and its template; the latter is empty for a known name."""
+    """Return a name and its template; the template of a known name is empty."""
     name = None if node is None else _scalar(_resolved(node, scope, walk))
     if isinstance(name, str) and "{{" in name:
         return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:32] or "template", name
@@ -330,7 +331,7 @@ def _read_setting(key: str, node: Any, scope: Scope, draft: Draft, drafts: Draft
 
 
 def _scalar(node: Any) -> object:
-    """Return the text of a scalar, None of null; the node itself, which is not a value, of anything else."""
+    """Return the text of a scalar, None for null; of any other node its tag in angle brackets, which is no value."""
     if not isinstance(node, yaml.ScalarNode) or not str(node.tag).startswith("tag:yaml.org,2002:"):
         return f"<{node.tag}>"
     return None if node.tag == _NULL else str(node.value)
@@ -341,10 +342,10 @@ def _text(node: Any) -> str | None:
 
 
 def write(profiles: Selected) -> str:
-    """Return a list of tasks, one a profile; the connection to the broker is for `module_defaults`.
+    """Return a list of tasks, one for each profile; the connection to the broker is left to `module_defaults`.
 
     Raises:
-        InvalidFile: a name in it reads as a template.
+        InvalidFile: a name contains a template's syntax.
     """
     tasks = [_task(profile, fields) for profile, fields in profiles]
     return str(yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True, width=10_000))

@@ -194,7 +194,7 @@ def _usage(setting: ProfileSetting, name: str) -> str:
 
 
 def write(profiles: Selected) -> str:
-    """Return a script that gives existing profiles these settings, each mode entered once."""
+    """Return a script that sets existing profiles to these values and enters each mode once."""
     lines = ["home", "enable", "configure"]
     for profile, fields in profiles:
         lines.append(f'client-profile "{profile.name}" message-vpn "{profile.message_vpn}"')
@@ -223,12 +223,12 @@ def _profile_lines(profile: ClientProfile, fields: frozenset[str]) -> list[str]:
 
 
 def _mode_order(setting: ProfileSetting) -> tuple[bool, tuple[str, ...]]:
-    """Commands of the profile itself first, then mode by mode."""
+    """Return the sort key that puts commands of the profile itself first, then those of each mode."""
     return len(setting.cli) > 1, setting.cli[:-1]
 
 
 def _entered(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines that enter these modes: `queue D-1` is one."""
+    """Return the commands that enter these modes: `queue D-1` is one command."""
     return (" ".join(modes),) if modes[:1] == ("queue",) else modes
 
 

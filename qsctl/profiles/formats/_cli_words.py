@@ -13,7 +13,7 @@ Below: TypeAlias = "CliMode | ProfileSetting"
 
 @dataclass(slots=True)
 class CliMode:
-    """A mode: its words from the profile on, and what can follow."""
+    """A mode of the CLI: the words that lead to it from the profile, and the words that can follow."""
 
     path: tuple[str, ...] = ()
     below: dict[str, Below] = field(default_factory=dict)
@@ -37,5 +37,5 @@ ROOT: Final = _tree()
 
 
 def completed(mode: CliMode, word: str) -> str | None:
-    """Return the word of this mode that was written, in any case; None where there is none."""
+    """Return the word of this mode that is spelled like `word` in any case; None where there is none."""
     return next((each for each in mode.below if each.lower() == word.lower()), None)

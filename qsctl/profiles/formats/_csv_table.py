@@ -91,7 +91,7 @@ def _read_profiles(
 
 
 def _read_settings(rows: Iterator[tuple[list[str], int]], flat: Sequence[str], drafts: Drafts) -> None:
-    """Read a profile of a setting a row; without a name's column it is called `default`."""
+    """Read one profile from rows with a setting and a value each; without a column for its name it is `default`."""
     setting_at, value_at = flat.index(_SETTING), flat.index(_VALUE)
     name_at, vpn_at = _column(flat, _NAMES), _column(flat, _MESSAGE_VPNS)
     for row, line in rows:

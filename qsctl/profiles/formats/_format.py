@@ -76,10 +76,10 @@ def format_of(text: str, name: str) -> Format:
 
     Args:
         text: the file, without a byte order mark.
-        name: what problems call it.
+        name: the file's name in problems.
 
     Raises:
-        InvalidFile: it looks like none of them.
+        InvalidFile: it resembles no format.
     """
     start = text[:1000].lstrip()
     if start.startswith("<"):
@@ -112,7 +112,7 @@ def format_of(text: str, name: str) -> Format:
 
 
 def _root_tag(text: str) -> str:
-    """Return the name of the first element, behind declarations and comments; linear in their length."""
+    """Return the name of the first element after declarations and comments, in time linear in their length."""
     at = 0
     while True:
         while text[at : at + 1].isspace():

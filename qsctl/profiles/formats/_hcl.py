@@ -1,9 +1,10 @@
 """HCL as Terraform has it: blocks and the values of their arguments, as far as the file itself states them.
 
-The library parses. Here `var` has its default, `local` its value, `each` and `count` those of the instance, and a
+A library parses. Here `var` has its default, `local` its value, `each` and `count` those of the instance, and a
 reference to another resource of the file the argument that it names; templates, conditions, comparisons, plain
-arithmetic, `for` and a few functions are evaluated. Whatever else there is is `NotKnown` and keeps its text, and so is
-what depends on it. Nothing here fails: the number of steps is bounded, and so are the length of a text and of a list.
+arithmetic, `for` and a few functions are evaluated. Any other expression is `NotKnown` and keeps its text, and so is a
+value that depends on it. No expression raises an error: the number of steps is bounded, and so are the length of a text
+and of a list.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Tree: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class NotKnown:
-    """A value that is not in the file; `text` is the expression in its place."""
+    """A value that the file does not state; `text` is the expression in its place."""
 
     text: str
 
@@ -59,7 +60,7 @@ def parse_hcl(text: str, file: str) -> list[HclBlock]:
     """Return the blocks of a file.
 
     Raises:
-        InvalidFile: it is not HCL, too much of it, or nested too deeply.
+        InvalidFile: it is not HCL, too long, or nested too deeply.
     """
     import hcl2
     from lark.exceptions import LarkError, UnexpectedInput
@@ -77,7 +78,7 @@ def parse_hcl(text: str, file: str) -> list[HclBlock]:
 
 
 def _check_bounds(text: str, file: str) -> None:
-    """Refuse too much and too deep before the parser sees it; words and brackets in texts count, too."""
+    """Refuse a text with too many words or too deep brackets before it is parsed; those in strings count, too."""
     if len(text) > _TEXT_MAX:
         allowed = f"at most {_TEXT_MAX:,} characters of HCL"
         raise refusal(file, "the file is too large", found=f"{len(text):,} characters", allowed=allowed)
@@ -122,7 +123,7 @@ def _block(tree: Tree) -> HclBlock:
 
 
 def _plain(tree: Tree) -> str:
-    """Return an identifier, or a string without templates, as it is written."""
+    """Return an identifier, or the text of a string without templates."""
     if _rule(tree) == "identifier":
         return str(tree.children[0])
     return "".join(str(token) for token in _tokens(tree)).strip('"')
@@ -139,7 +140,7 @@ def _tokens(tree: Tree) -> Iterator[str]:
 
 
 def _line(tree: Tree) -> int:
-    """Return the line of the first token; 0 without one."""
+    """Return the line of the first token; 0 if the tree has none."""
     stack = [tree]
     while stack:
         at = stack.pop()
@@ -151,7 +152,7 @@ def _line(tree: Tree) -> int:
 
 
 def text_of(tree: Tree) -> str:
-    """Return an expression as it is written, on one line, and not all of a long one."""
+    """Return the text of an expression on one line, cut to a bounded length."""
     text = ""
     for token in _tokens(tree):
         text += f" {token}" if token[:1].isalnum() and text[-1:].isalnum() else token
@@ -166,7 +167,7 @@ class HclValues:
 
     Args:
         blocks: of the file.
-        file: what problems call it.
+        file: the file's name in problems.
     """
 
     def __init__(self, blocks: list[HclBlock], file: str) -> None:
@@ -274,7 +275,7 @@ class HclValues:
         return found
 
     def _key(self, tree: Tree, scope: Mapping[str, object]) -> object:
-        """Return an object's key: a bare word is its own text."""
+        """Return an object's key; a bare word is a text."""
         while _rule(tree) in {"object_elem_key", "expr_term"} and len(_children(tree)) == 1:
             tree = _children(tree)[0]
         if _rule(tree) == "identifier":
@@ -321,7 +322,7 @@ class HclValues:
         return self._stated((root, steps[0], rest[0]), block.arguments[rest[0]][0])
 
     def _stated(self, place: tuple[str, ...], tree: Tree = None) -> object:
-        """Return the value of something that the file states once; one that depends on itself is not known."""
+        """Return the value of a local, a variable or an argument; one that depends on itself is `NotKnown`."""
         if place in self._cache:
             return self._cache[place]
         tree = self._places.get(place) if tree is None else tree
@@ -427,7 +428,7 @@ _ONLY_PART: Final = 3
 
 
 def items_of(value: object) -> list[tuple[object, object]] | None:
-    """Return the pairs of a list, by number, or of a dict; None of anything else."""
+    """Return the pairs of a list, by number, or of a dict; None for anything else."""
     if isinstance(value, dict):
         return list(value.items())
     return list(enumerate(value)) if isinstance(value, list) else None

@@ -48,10 +48,10 @@ _BY_PATH: Final = {setting.semp_v1: setting for setting in SETTINGS if setting.s
 def read(data: bytes, drafts: Drafts) -> None:
     """Add the profiles of a reply.
 
-    A page of several that is not XML costs that page.
+    Of several pages, one that is not XML is left out, with a problem.
 
     Raises:
-        InvalidFile: it is not XML that is read here.
+        InvalidFile: it is not a reply in XML.
     """
     is_whole = True
     data = _replies(data, drafts.file)
@@ -71,7 +71,7 @@ def read(data: bytes, drafts: Drafts) -> None:
 
 
 def _replies(data: bytes, file: str) -> bytes:
-    """Return the replies of a capture, without what a terminal wrote around them; their lines are those of the file."""
+    """Return the replies of a capture without the terminal's text around them; line numbers stay those of the file."""
     text = data.decode("utf-8", "replace")
     page = PAGE.search(text)
     if page is None or "<!DOCTYPE" in text[: page.start()].upper():
@@ -95,7 +95,7 @@ def _pages(data: bytes) -> Iterator[bytes]:
 
 
 def _page(data: bytes, line: int) -> bytes:
-    """Return a page without its declaration, behind as many lines as there are before it in the file."""
+    """Return a page without its declaration, after as many line breaks as precede it in the file."""
     declaration = _DECLARATION.match(data)
     if declaration is not None:
         data = b"\n" * declaration[0].count(b"\n") + data[declaration.end() :]
@@ -157,7 +157,7 @@ def _local(element: etree._Element) -> str:
 
 
 def write(profiles: Selected) -> str:
-    """Return the reply that a broker with these profiles gives, settings with a known name alone."""
+    """Return the reply of a broker that has these profiles; settings without a known SEMP v1 name are left out."""
     lines = ['<rpc-reply semp-version="soltr/10_0">', "  <rpc><show><client-profile><profiles>"]
     for profile, fields in profiles:
         lines += ["    <profile>", f"      <name>{escape(profile.name)}</name>"]

@@ -1,8 +1,8 @@
 """Terraform: resources `solacebroker_msg_vpn_client_profile`, and links of DMR clusters with their prefixed arguments.
 
 Decides: which resources are profiles, and the replacements of values that are not in the file. Values are evaluated as
-far as the file states them (`_hcl.py`); a setting whose value is elsewhere is unknown and named; so is a name, which
-is replaced by one made of its expression. `for_each` and `count` make a profile of each instance.
+far as the file states them (`_hcl.py`); a setting with any other value is unknown and named; a name with one is
+replaced by the text of its expression. `for_each` and `count` give one profile for each instance.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 def read(text: str, drafts: Drafts) -> None:
-    """Add the profiles of a Terraform file: of its language, or of its JSON.
+    """Add the profiles of a Terraform file, in HCL or JSON.
 
     Raises:
-        InvalidFile: it is not HCL or JSON, too much of it, or nested too deeply.
+        InvalidFile: it is not HCL or JSON, too long, or nested too deeply.
     """
     if text.lstrip()[:1] == "{":
         read_json(text, drafts)
@@ -47,7 +47,7 @@ _WORDS: Final = 3
 
 
 def _instances(block: HclBlock, values: HclValues, drafts: Drafts) -> Iterator[tuple[Mapping[str, object], str]]:
-    """Yield the scope of each instance and its key; one without known values where the instances are unknown."""
+    """Yield the scope of each instance and its key; where the instances are unknown, one with unknown values."""
     place = f"resource[{block.words[2]}]"
     if "for_each" in block.arguments:
         tree, line = block.arguments["for_each"]
@@ -89,7 +89,7 @@ def _read_resource(block: HclBlock, scope: Mapping[str, object], label: str, val
 
 
 def write(profiles: Selected) -> str:
-    """Return a resource for each profile; a limit that the platform decides is left out."""
+    """Return one resource for each profile; a limit that the platform decides is left out."""
     return "\n".join(_resource(profile, fields) for profile, fields in profiles)
 
 

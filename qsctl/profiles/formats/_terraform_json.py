@@ -1,7 +1,7 @@
 """Terraform's JSON: a state file, `terraform show -json` of a state or a plan, and configuration in `*.tf.json`.
 
 Decides: where the resources are. Values of a plan that are known only after it is applied are unknown, and so are texts
-with a template in a configuration. A resource is named by its address: JSON has no lines that help.
+with a template in a configuration. Problems name a resource by its address: lines of generated JSON do not help.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _of_module(module: object, depth: int) -> Iterator[tuple[str, str, Mapping[s
 
 
 def _known_after(root: Mapping[str, Any]) -> Mapping[str, Mapping[str, object]]:
-    """Return by address which arguments a plan does not know yet."""
+    """Return, by address, the arguments that a plan knows only after it is applied."""
     found = {}
     for each in _dicts(root.get("resource_changes")):
         change = each.get("change")

@@ -1,6 +1,6 @@
-"""One resource of Terraform as a client profile, whichever form of a file it was found in.
+"""One Terraform resource as a client profile, from HCL or JSON.
 
-Decides: the replacement of a name that is not in the file. A setting whose value is elsewhere is unknown, and named.
+Decides: the replacement of a name that is not in the file. A setting whose value is not in it is unknown, and named.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def add_resource(
     """Add the profile of one resource.
 
     Args:
-        given: each argument's value, `NotKnown` of one that is elsewhere, and its line.
-        drafts: the profiles so far.
+        given: the value of each argument, `NotKnown` if the file does not state it, and its line.
+        drafts: receives the profile.
         is_link: whether it is a link of a DMR cluster, whose arguments have a prefix.
         label: replaces an unknown name.
         line: where the resource begins.
@@ -65,7 +65,7 @@ def _word(text: str) -> str:
 
 
 def _stand_in(value: NotKnown) -> str:
-    """Return a name for a message VPN that is named by an expression: of a reference to a resource, its label."""
+    """Return a name for a message VPN that an expression names: the label if it is a reference to a resource."""
     reference = re.fullmatch(r"(?:data\.)?solacebroker_\w+\.([\w-]+)(?:\[[^\]]*\])?\.\w+", value.text)
     return _word(value.text if reference is None else reference[1])
 

@@ -1,9 +1,9 @@
 """Draft profiles: the values that the reader of each format found, with their lines, checked against the table.
 
 Decides: which values, names and repetitions are errors, in the same words for every format. A reader only reports
-values with their places. Where a value cannot be read, or is elsewhere (a template, a reference), only that value is
-lost: it is unknown, its problem names it, and the profile has the default in its place. Only a file of which no profile
-can be read is an error.
+values with their places. A value that cannot be read, or that is not in the file (a template, a reference), is unknown:
+its problem names it, and the profile has the default in its place. Only a file of which no profile can be read is an
+error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LEVELS: Final = (("set_percent", "clear_percent", True), ("set_value", "clear_v
 
 @dataclass(slots=True)
 class Draft:
-    """One profile in the making. `place` names it in problems; `line` is where it begins, 0 where unknown."""
+    """One profile while its file is read. `place` names it in problems; `line` is where it begins, 0 where unknown."""
 
     name: str
     message_vpn: str
@@ -48,8 +48,8 @@ class Draft:
 class ReadProfile:
     """A profile with the fields that its file states; the others have their default.
 
-    `unknown` has the text of each field that the file states and whose value is not known: one that cannot be read, or
-    that is elsewhere. `name` and `message_vpn` may be among them; they are replaced by a name made of that text.
+    `unknown` has the text of each field that the file states without a known value: one that cannot be read, or that is
+    defined in another file. `name` and `message_vpn` may be among them; a name made of that text replaces them.
     """
 
     profile: ClientProfile
@@ -61,7 +61,7 @@ class Drafts:
     """The profiles and problems of one file, in its order.
 
     Args:
-        file: what problems call it.
+        file: the file's name in problems.
         is_written_by_hand: whether a name that is nearly a setting's is a mistake; a broker makes none, and a newer one
             has settings that are not known here.
     """
@@ -78,13 +78,13 @@ class Drafts:
     def error(
         self, message: str, *, line: int = 0, place: str = "", found: object = "", allowed: str = "", hint: str = ""
     ) -> None:
-        """Note an error and go on."""
+        """Add an error; reading continues."""
         self._add(Severity.ERROR, message, line, place, found, allowed, hint)
 
     def warn(
         self, message: str, *, line: int = 0, place: str = "", found: object = "", allowed: str = "", hint: str = ""
     ) -> None:
-        """Note what is left out and does not hinder."""
+        """Add a warning about something that is left out."""
         self._add(Severity.WARNING, message, line, place, found, allowed, hint)
 
     def _add(
@@ -94,13 +94,14 @@ class Drafts:
         self.problems.extend([Problem(severity, self.file, line, shown(place), message, text, allowed, hint)])
 
     def begin(self, name: object, message_vpn: object = None, *, line: int = 0, again: bool = False) -> Draft | None:
-        """Return a new draft, or with `again` the one of that name; None where it cannot be, which is noted.
+        """Return a new draft, or with `again` the existing one of that name; None, with an error, where neither is
+        possible.
 
         Args:
             name: of the profile.
             message_vpn: None where the file does not state it: then it is `default`.
             line: where it begins.
-            again: whether a second definition goes on with the first, as commands do.
+            again: whether a second definition continues the first, as commands do.
         """
         vpn = DEFAULT_MESSAGE_VPN if message_vpn is None else message_vpn
         place = f"client-profile[{name}]" if isinstance(name, str) else "client-profile"
@@ -131,7 +132,7 @@ class Drafts:
     def leave_unknown(
         self, draft: Draft, field_name: str, text: str, *, line: int = 0, name: str = "", hint: str = ""
     ) -> None:
-        """Note a value that is elsewhere: it is unknown, and named.
+        """Mark a setting as unknown, with a warning: the file does not state its value.
 
         Args:
             draft: the profile.
@@ -148,14 +149,14 @@ class Drafts:
                   hint=hint or "It is left out: its value is elsewhere.")  # fmt: skip
 
     def forget(self, name: str, message_vpn: str) -> None:
-        """Take back a profile that the file deletes again."""
+        """Remove a profile that the file deletes again."""
         if self._drafts.pop((message_vpn, name), None) is not None:
             self._deleted = name
 
     def put(
         self, draft: Draft, setting: ProfileSetting, raw: object, *, line: int = 0, name: str = "", again: bool = False
     ) -> None:
-        """Set one value; `name` is how the file spells the setting. A second value is an error unless `again`."""
+        """Set one value; `name` is the file's spelling of the setting. A second value is an error unless `again`."""
         spelled = name or setting.semp_v2
         if setting.kind is ValueKind.THRESHOLD and isinstance(raw, Mapping):
             value = self._threshold(draft, setting, raw, line, spelled)
@@ -183,14 +184,14 @@ class Drafts:
 
     @staticmethod
     def _lose(draft: Draft, setting: ProfileSetting, raw: object) -> None:
-        """Make a value unknown, unless one that can be read precedes it."""
+        """Mark a setting as unknown, unless an earlier value of it was read."""
         if setting.field not in draft.values:
             draft.unknown[setting.field] = shown(str(raw)[:1000])
 
     def _threshold(
         self, draft: Draft, setting: ProfileSetting, levels: Mapping[str, object], line: int, spelled: str
     ) -> Value:
-        """Both levels in percent or both as counts; where a broker gives both forms, the percentages were set."""
+        """Return a threshold of two percentages or two counts; where a broker gives both, the percentages were set."""
         place = f"{draft.place}/{spelled}"
         known = [name for pair in _LEVELS for name in pair[:2]]
         for name in levels:
@@ -215,9 +216,9 @@ class Drafts:
         return setting.default
 
     def unknown(self, draft: Draft, name: str, known: Iterable[str], *, line: int = 0, found: object = "") -> None:
-        """Note a name that the format's table does not have.
+        """Report a name that the format's table does not have.
 
-        One that looks like a mistake is an error, for its value would be lost in silence; any other may belong to
+        One that resembles a known name is an error, since its value would be lost unnoticed; any other may belong to
         another version of the broker and is a warning.
         """
         hint = self.hint(name, known, line=line) if self._is_written_by_hand else ""
@@ -227,10 +228,11 @@ class Drafts:
              hint=hint or "It is left out.")  # fmt: skip
 
     def hint(self, name: str, known: Iterable[str], *, line: int, place: str = "") -> str:
-        """Return the probable spelling of an unknown name; empty where nothing is near.
+        """Return a sentence with the probable spelling of an unknown name; empty where no known name resembles it.
 
-        The search is slow: it is done once for a name, for a bounded number of names. A file with more is not of the
-        format.
+        The search is slow: each name is searched once, and only a bounded number of names, since a file with more is
+        not
+        of the format.
 
         Args:
             name: as it was written.
@@ -252,7 +254,7 @@ class Drafts:
         """Return the profiles.
 
         Raises:
-            InvalidFile: there is no profile in the file, which may not be empty, or none of which a value can be read.
+            InvalidFile: the file has no profile and may not be empty, or no value of any profile can be read.
         """
         if not (self._drafts or may_be_empty or self.problems.errors):
             hint = f"It makes {self._deleted} and deletes it again." if self._deleted else ""

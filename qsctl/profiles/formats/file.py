@@ -55,7 +55,7 @@ _WRITERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """The content of a file; `problems` lists values that were left out, and those that could not be read."""
+    """The content of a file; `problems` are about values that were left out or could not be read."""
 
     name: str
     format: Format
@@ -69,25 +69,25 @@ class ProfileFile:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """Values that were left out, and those that are elsewhere."""
+        """The problems of values that were left out, or that are not in the file."""
         return tuple(problem for problem in self.problems if problem.severity is not Severity.ERROR)
 
     @staticmethod
     def concerns(problem: Problem, profiles: Iterable[ReadProfile]) -> bool:
-        """Return whether a problem is one of these profiles, or of the file."""
+        """Return whether a problem is about one of these profiles, or about the file as a whole."""
         if not problem.path.startswith(_PLACE):
             return True
         return problem.path.startswith(tuple(f"{_PLACE}{read.profile.name}]" for read in profiles))
 
     def require_every_value(self, profiles: Iterable[ReadProfile], *, but: Collection[str] = ()) -> None:
-        """Check that nothing of some profiles is lost where they are written again, or simulated.
+        """Check that every value of some profiles is known, before they are written again or simulated.
 
         Args:
             profiles: those that are used.
             but: fields that get another value.
 
         Raises:
-            InvalidFile: a value cannot be read, or is elsewhere; names each of them.
+            InvalidFile: a value cannot be read, or is not in the file; names each of them.
         """
         used = list(profiles)
         problems = [problem for problem in self.errors if self.concerns(problem, used)]
@@ -117,19 +117,18 @@ def read_profiles(path: Path, form: Format | None = None) -> ProfileFile:
         The profiles; a value that cannot be read is unknown, and named among the problems.
 
     Raises:
-        InvalidFile: no profile can be read; it has every problem; its exit status shows whether the file is only
-            missing.
+        InvalidFile: no profile can be read: with every problem. Its exit status is another one if the file is missing.
     """
     data = read_file(path, str(path), DocumentLimits(size_bytes=max(BYTES_MAX.values())))
     return parse_profiles(data, str(path), form)
 
 
 def parse_profiles(data: bytes, name: str, form: Format | None = None) -> ProfileFile:
-    """Read the client profiles of some octets; see `read_profiles`.
+    """Read the client profiles in the content of a file; see `read_profiles`.
 
     Args:
-        data: the file.
-        name: what problems call it.
+        data: the content.
+        name: the file's name in problems.
         form: its format; None: recognized by the content.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -157,13 +156,13 @@ def parse_profiles(data: bytes, name: str, form: Format | None = None) -> Profil
 def choose(
     file: ProfileFile, name: str | None = None, message_vpn: str | None = None, *, how: str = "With --name"
 ) -> ReadProfile:
-    """Return the one profile that is meant.
+    """Return the profile with the given name, or the only one.
 
     Args:
-        file: what was read.
+        file: the content of the file.
         name: of the profile; None where the file has only one.
-        message_vpn: of the profile; None where the name is clear without.
-        how: the words for how a name is given.
+        message_vpn: of the profile; None where the name is unique without it.
+        how: how the user gives a name, for the message.
 
     Raises:
         NotFound: there is none of that name.
@@ -187,7 +186,7 @@ def write_profiles(profiles: Selected, form: Format) -> str:
     """Return the text of profiles in a format; fields that it cannot hold are left out (see `lost_fields`).
 
     Raises:
-        InvalidFile: a value would be read back as something else.
+        InvalidFile: a value would be read back as another one.
     """
     held = HELD_FIELDS[form]
     return _WRITERS[form]([(profile, fields & held) for profile, fields in profiles])
@@ -199,7 +198,7 @@ def every_field(profile: ClientProfile) -> tuple[ClientProfile, frozenset[str]]:
 
 
 def fields_not_known(read: ReadProfile, form: Format) -> frozenset[str]:
-    """Return the fields that a file leaves undetermined: its format has no place for them, or their value is unknown.
+    """Return the fields that a file does not determine: its format cannot hold them, or their value is unknown.
 
     Args:
         read: a profile of the file.

@@ -1,4 +1,4 @@
-"""The names of the formats, apart from the readers and writers: command lines name them without importing those."""
+"""The names of the formats, in a module of their own: command lines need them without the readers and writers."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _read_profile(text: str, line: int, drafts: Drafts) -> None:
 
 
 def _cut(text: str, at: int) -> Iterator[tuple[ProfileSetting, str, int]]:
-    """Yield each setting with the text up to the next label.
+    """Yield each setting with the text up to the next label, and its line.
 
     A label that the text lacks is not searched for in later sections.
     """
@@ -145,16 +145,16 @@ def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, text: str, line:
 
 
 def _name(text: str) -> str:
-    """Return the whole text, which may be folded.
+    """Return a name, which may be folded into several lines.
 
-    It is the first line where a row of another broker version follows it.
+    Only its first line counts where a row of another broker version follows.
     """
     name = " ".join(text.split())
     return " ".join(text.partition("\n")[0].split()) if _ROW.search(name) else name
 
 
 def _first_word(setting: ProfileSetting, text: str) -> str:
-    """Return the value without its unit, and without a row of another broker version behind it."""
+    """Return a value without its unit, and without a row of another broker version that follows it."""
     lines = [" ".join(each.split()) for each in text.splitlines()]
     value = next((each for each in lines if each), "")
     word, _, rest = value.partition(" ")
@@ -179,17 +179,17 @@ def _read_thresholds(drafts: Drafts, draft: Draft, text: str, at: int, line: int
 
 
 def _levels(setting: ProfileSetting, set_at: str, clear_at: str) -> dict[str, object]:
-    """Percentages, whose counts in brackets follow from them, or counts. The spool's usage is in percent alone."""
+    """Return both levels of a threshold in percent if the listing has them or the setting no limit, else as counts."""
     if not setting.limit or "%" in set_at:
         return {"set_percent": set_at.partition("%")[0], "clear_percent": clear_at.partition("%")[0]}
     return {"set_value": set_at, "clear_value": clear_at}
 
 
 def write(profiles: Selected) -> str:
-    """Return the listing of the profiles, one below the other.
+    """Return the listings of the profiles, one after the other.
 
     Raises:
-        InvalidFile: a name in it reads as a label of the listing.
+        InvalidFile: a name reads as a label of the listing.
     """
     return "\n".join(detail(profile, fields) for profile, fields in profiles)
 

@@ -1,8 +1,8 @@
-"""SEMP v2 JSON: what a GET, a backup or the cloud gives, and the body of a PATCH.
+"""SEMP v2 JSON: the reply to a GET, a backup or the cloud's document, and the body of a PATCH.
 
 Decides: which objects are client profiles. Known are one object, a list, `data` with either, backups that nest
 `clientProfiles` in `msgVpns`, the cloud's `clientProfile`, and links of DMR clusters, whose attributes have the prefix
-`clientProfile`. Numbers may be texts; what is left out has its default.
+`clientProfile`. Numbers may be texts; an omitted attribute has its default.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read(text: str, drafts: Drafts) -> None:
 
 
 def _documents(text: str, file: str) -> Iterator[Any]:
-    """Yield each document of a text that has nothing but documents."""
+    """Yield each JSON document of a text that contains only documents."""
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
     at = len(text) - len(text.lstrip())
     while at < len(text):
@@ -114,7 +114,10 @@ def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Obj
 
 
 def _is_mostly_of_a_profile(value: _Object) -> bool:
-    """Return whether an object without a name is a profile: message VPNs and queues have some of the names, too."""
+    """Return whether at least half of the attributes of an object without a name are a profile's.
+
+    Message VPNs and queues share some of the attributes.
+    """
     known = sum(name in BY_SEMP_V2 for name in value)
     return known > 0 and 2 * known >= sum(_IGNORED.fullmatch(name) is None for name in value)
 
@@ -158,7 +161,7 @@ def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, raw: object, lin
 
 
 class _Lines:
-    """The line of each attribute: a JSON object does not have its place, but names are in the text's order."""
+    """The line of each attribute: parsed JSON objects have no positions, but their names are in the text's order."""
 
     def __init__(self, text: str) -> None:
         self._places: dict[str, list[int]] = {}
@@ -170,7 +173,7 @@ class _Lines:
             self._places.setdefault(match[1], []).append(line)
 
     def next(self, name: str) -> int:
-        """Return the line of the next attribute of this name; 0 where it is written otherwise."""
+        """Return the line of the next attribute of this name; 0 if none is found, as for one written with escapes."""
         number = self._taken.get(name, 0)
         self._taken[name] = number + 1
         places = self._places.get(name, [])
@@ -188,7 +191,7 @@ def attributes_of(profile: ClientProfile, fields: frozenset[str]) -> dict[str, o
 
 
 def plain(value: Value) -> object:
-    """Return a value as JSON has it; a threshold as an object of its levels."""
+    """Return a setting's value as a JSON value; that of a threshold is an object with its two levels."""
     if not isinstance(value, Threshold):
         return value
     unit = "Percent" if value.is_percent else "Value"
@@ -196,7 +199,7 @@ def plain(value: Value) -> object:
 
 
 def write(profiles: Selected) -> str:
-    """Return the body of a PATCH; of several profiles a list under `data`."""
+    """Return the body of a PATCH; for several profiles, a list under `data`."""
     bodies = [
         {"clientProfileName": profile.name, "msgVpnName": profile.message_vpn, **attributes_of(profile, fields)}
         for profile, fields in profiles

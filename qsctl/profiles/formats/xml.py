@@ -1,7 +1,7 @@
 """Our own XML: `<profile>` as scenarios have it, in `<profiles>` or in a scenario (`schemas/qsctl_simulation.xsd`).
 
-Decides: what of a profile a scenario has: queues, TCP windows, eliding. What only the simulator knows (weights, the
-transmit queue, admission) is left out here.
+Decides: which settings of a profile a scenario has: queues, TCP windows, eliding. Settings of the simulator alone
+(weights, the transmit queue, admission) are left out here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(data: bytes, drafts: Drafts) -> None:
     """Add the profiles of a file.
 
     Raises:
-        InvalidFile: it is not XML that is read here.
+        InvalidFile: it is not XML, or XML of another kind.
     """
     root = parse_document(data, drafts.file, LIMITS).root
     for profile in [root] if root.tag == "profile" else root.iterchildren("profile"):
@@ -82,7 +82,7 @@ def _put(drafts: Drafts, draft: Draft, setting: ProfileSetting, text: str, line:
 
 
 def _kilobytes(text: str) -> int | None:
-    """Whole KB of a size, which is in bytes without a unit; None where it is none."""
+    """Return a size in KB; None where the text is not one, or not whole KB. A number without a unit is in bytes."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None

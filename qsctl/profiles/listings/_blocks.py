@@ -1,4 +1,4 @@
-"""One client, or one neighbour, of a listing: its labelled values and its tables."""
+"""One client, or one neighbour, in a listing: its labelled values and its tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CLIENT_QUEUES: Final = (*PRIORITY_QUEUES, APPLICATION_QUEUE)
 
 
 def read_client(source: ListingText) -> ClientQueues:
-    """Read one client, whose label is next.
+    """Read the next client, which begins with its label.
 
     Raises:
         NotUnderstoodError: it cannot be understood.
@@ -45,7 +45,7 @@ def read_client(source: ListingText) -> ClientQueues:
 
 
 def read_neighbor(source: ListingText) -> NeighborQueues:
-    """Read one neighbour, whose label is next.
+    """Read the next neighbour, which begins with its label.
 
     Raises:
         NotUnderstoodError: it cannot be understood.
@@ -86,7 +86,7 @@ def _check_name(source: ListingText, name: str, label: str, at: int) -> None:
 
 
 def _expected(rows: list[tuple[str, list[int | None]]]) -> tuple[str, ...]:
-    """Return the queues that a client has: of a TIBCO appliance one, of any other broker five."""
+    """Return the names of the queues that a client has: one on a TIBCO appliance, five on any other broker."""
     return (APPLICATION_QUEUE,) if any(name == APPLICATION_QUEUE for name, _ in rows) else PRIORITY_QUEUES
 
 

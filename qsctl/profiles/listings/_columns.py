@@ -1,9 +1,9 @@
 """The names of tables and labelled lines: headings, other names that headings may have, SEMP elements.
 
-The look of `slow-subscriber` and `connections wide` is not public: they are read by whatever heading they have, in any
-order, and written in the style of the event thresholds of [SOL-QUEUES]. Queues, topic endpoints and the message spool
-are listed as tables or, as `detail`, in lines of a label and a value; both have the words of one table here. Element
-names are those of SEMP v1 replies.
+The layouts of `slow-subscriber` and `connections wide` are not public: columns are recognized by any known heading, in
+any order, and written in the style of the event thresholds of [SOL-QUEUES]. Queues, topic endpoints and the message
+spool are listed as tables or, with `detail`, in lines of a label and a value; one table here has the words of both.
+Element names are those of SEMP v1 replies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def read_percent(text: str) -> float:
     """Return a percentage, with or without its sign.
 
     Raises:
-        ValueError: it is none, or not from 0 to 100.
+        ValueError: it is not a number from 0 to 100.
     """
     number = text.removesuffix("%").strip()
     if not number.replace(".", "", 1).isdecimal() or not number.isascii() or len(number) > 20:
@@ -41,7 +41,7 @@ def read_megabytes(text: str) -> float:
     """Return a size in MB, with or without its unit.
 
     Raises:
-        ValueError: it is none, or larger than any spool.
+        ValueError: it is not a size, or is larger than any spool.
     """
     if _SIZE.fullmatch(text) is None:
         raise ValueError(text)
@@ -58,7 +58,7 @@ MEGABYTES: Final = LabelKind("a size in MB", read_megabytes, str)
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column: `heading` as we write it, `aliases` other headings, plain (letters, digits and % alone)."""
+    """One column: `heading` as it is written, `aliases` other headings in plain form (letters, digits and % alone)."""
 
     field: str
     heading: str
@@ -78,7 +78,7 @@ class TableColumn:
 
 
 def plain_heading(text: str) -> str:
-    """Return a heading without case, blanks and punctuation."""
+    """Return a heading in plain form: lower case, without blanks and punctuation."""
     return "".join(character for character in text.lower() if character.isalnum() or character == "%")
 
 

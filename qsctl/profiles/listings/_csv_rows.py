@@ -1,8 +1,8 @@
-"""Listings as CSV: what a tool exported, or what `qsctl show … -o csv` prints; columns are known by their headings.
+"""Listings as CSV, exported by a tool or printed by `qsctl show … -o csv`; columns are known by their headings.
 
-Clients and connections, queues and topic endpoints, message VPNs of the spool, and the priority queues of clients, a
-queue a row. Cells are separated by commas, semicolons or tabs; an empty one, and a column that is not known, is left
-out. A cell that cannot be read costs that cell.
+Tables of clients and connections, queues and topic endpoints, message VPNs of the spool, and the priority queues of
+clients, one queue a row. Cells are separated by commas, semicolons or tabs; an empty cell and an unknown column are
+left out. A cell that cannot be read is None, with a note.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_VALUE: Final = frozenset({"", "-", UNSPECIFIED})
 
 
 def looks_like_csv_rows(text: str) -> bool:
-    """Return whether the first line is a heading of CSV with the columns of a table that is known."""
+    """Return whether the first line is a CSV heading with columns of a known table."""
     headings, _ = heading_of(text)
     return len(headings) > 1 and (_is_of_queues(headings) or kind_of(headings)[1] is not None)
 
@@ -50,8 +50,8 @@ def read_csv_rows(text: str, name: str) -> Listings:
     """Read the rows of a table.
 
     Args:
-        text: of which `looks_like_csv_rows` holds.
-        name: what problems call the file.
+        text: for which `looks_like_csv_rows` is true.
+        name: the file's name in problems.
 
     Raises:
         InvalidFile: it is not CSV.
@@ -76,7 +76,7 @@ def read_csv_rows(text: str, name: str) -> Listings:
 
 
 def _rows(text: str, delimiter: str, width: int, name: str, first: int) -> Iterator[tuple[list[str], int]]:
-    """Yield the cells of each row, as many as there are headings, and its line."""
+    """Yield the cells of each row, filled up or cut to the number of headings, and its line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         next(reader, None)

@@ -1,7 +1,7 @@
-"""Discards as the CLI prints them: a label, blanks and a number a line, of statistics that hold much else; or flowed.
+"""Discards as the CLI prints them: lines of a label, blanks and a number among other statistics; or flowed.
 
 `show stats client`, `show client … stats` and `show message-vpn … stats` have a total for each side and its causes
-below it; the side of a cause whose words both sides have is that of the total above it. `show message-spool stats` has
+below it; a cause whose words both sides have belongs to the side of the total above it. `show message-spool stats` has
 causes of its own, with a colon behind each label. A banner names the side above each part (`*** Egress Discards ***`).
 Lines between that are not discards are ignored.
 """
@@ -49,7 +49,7 @@ _WORDS: Final = _words()
 
 
 def _spelled(words: str) -> str:
-    """Return the pattern of a label with these plain words."""
+    """Return a pattern that matches a label with these plain words."""
     parts = [{"message": "(?:message|msg)", "messages": "(?:messages|msgs)"}.get(word, word) for word in words.split()]
     return r"[ \t_/-]+".join(parts)
 
@@ -61,14 +61,14 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _figures(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield each label with its figure, but for a cause's that is the end of a longer label."""
+    """Yield each label with its figure, except where a cause's words are the end of a longer label."""
     for match in _pattern().finditer(text, start, end):
         if _place(match)[1] is not None or _begins_a_label(text, match.start()):
             yield match
 
 
 def _begins_a_label(text: str, at: int) -> bool:
-    """Return whether a label may begin here: at its line's start, behind a figure or blanks, or in a flowed text."""
+    """Return whether a label may begin here: after a line's start, a figure or two blanks; anywhere in a long line."""
     furthest = max(0, at - _FLOWED_CHARACTERS)
     start = max(furthest, text.rfind("\n", furthest, at) + 1)
     before = text[start:at]
@@ -79,10 +79,10 @@ def _begins_a_label(text: str, at: int) -> bool:
 
 
 def first_discards(text: str, start: int, end: int) -> int | None:
-    """Return where a list of discards begins: a total, or a cause of the message spool; None where none does.
+    """Return the position of the first list of discards: of a total, or a cause of the message spool; None without one.
 
     Args:
-        text: of which a part is looked at.
+        text: of which a part is searched.
         start: of the part.
         end: of the part, exclusive.
     """
@@ -98,7 +98,7 @@ def _place(match: re.Match[str]) -> _Place:
 
 
 def _figure(match: re.Match[str]) -> int | None:
-    """Return the number behind a label; None where it is none."""
+    """Return the number after a label; None where there is none."""
     try:
         return read_count((match[2] or match[3] or "").rstrip(",;"))
     except ValueError:
@@ -106,13 +106,13 @@ def _figure(match: re.Match[str]) -> int | None:
 
 
 def read_discard_lines(source: ListingText, of: str) -> Discards | None:
-    """Read the discards of one kind of statistics from the next one on, and leave the source behind the last of them.
+    """Read the discards of one kind of statistics from the next one on; the position is then after the last of them.
 
     None where no figure of them can be read.
 
     Args:
-        source: before the first of them.
-        of: whose they are; those of the message spool are its own, unless they are a queue's.
+        source: positioned before the first of them.
+        of: the object that the statistics are of; those of the message spool are its own, unless they are a queue's.
     """
     totals: dict[str, int | None] = {"egress": None, "ingress": None}
     causes: dict[str, int] = {}
@@ -156,7 +156,7 @@ def _is_end(between: str) -> bool:
 
 
 def _of_spool(of: str) -> str:
-    """Return whose the statistics of the spool are: a queue's or a topic endpoint's, a message VPN's, or all of it."""
+    """Return the object of the spool's statistics: a queue or topic endpoint, a message VPN, or the whole spool."""
     if of.startswith((d.QUEUE, d.TOPIC_ENDPOINT)):
         return of
     return d.of_message_vpn(of.removeprefix(d.MESSAGE_VPN)) if of.startswith(d.MESSAGE_VPN) else d.SPOOL

@@ -1,8 +1,8 @@
 """Tables that are read by their heading: `slow-subscriber`, `connections wide`, queues, message VPNs of the spool.
 
-A rule of dashes gives the columns; the lines above it, up to three, are their headings; blank line ends the table. A
-row whose figures are all blank goes on with the names of the row above, as the broker folds long names. Where the
-heading has the message VPN below the name, the last line of a row that is not indented is the message VPN.
+A rule of dashes gives the columns; the lines above it, up to three, are their headings; a blank line ends the table. A
+row whose figures are all blank continues the names of the row above, as the broker folds long names. Where the heading
+has the message VPN below the name, the last line of a row that is not indented is the message VPN.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Line:
 
 
 def _lines(source: ListingText, at: int, most: int | None = None) -> list[_Line]:
-    """Lines from a position on, to the first blank one behind it or until there are `most`."""
+    """Return the lines from a position up to the first blank line, at most `most`."""
     found: list[_Line] = []
     while at < len(source.text) and (most is None or len(found) < most):
         end = source.text.find("\n", at)
@@ -58,19 +58,19 @@ def is_heading(source: ListingText, at: int) -> bool:
 
 
 def unknown_headings(source: ListingText, at: int) -> str | None:
-    """Return the headings of the table whose heading begins at a line, where its columns are not known; else None."""
+    """Return the headings of the table that begins at a line if its columns are not known; else None."""
     layout = _layout(source, at)
     return None if layout.kind is not None else ", ".join(heading.strip() for heading in layout.headings)
 
 
 def pass_over_table(source: ListingText, at: int) -> None:
-    """Leave the source behind the table whose heading begins at a line."""
+    """Move the position behind the table whose heading begins at a line."""
     lines = _lines(source, at)
     source.at = min(len(source.text), lines[-1].at + len(_whole_line(source, lines[-1].at)))
 
 
 def read_table(source: ListingText, at: int) -> list[TableRow]:
-    """Read the table whose heading begins at a line, whose columns are known, and leave the source behind it."""
+    """Read the table with known columns whose heading begins at a line, and move the position behind it."""
     layout = _layout(source, at)
     assert layout.kind is not None, "the columns are known"
     rule = layout.rule
@@ -144,7 +144,7 @@ def _rows(source: ListingText, body: Sequence[_Line], layout: _TableLayout) -> l
 
 
 def _cells(source: ListingText, line: _Line, starts: Sequence[int]) -> list[str] | None:
-    """Return a row's cells; where one is wider than its column, the row's words, if there is one for each column."""
+    """Return a row's cells; if one is wider than its column, the row's words, provided that there is one a column."""
     for start in starts[1:]:
         if "|" not in line.text and line.text[start - 1 : start].strip():
             words = line.text.split()

@@ -21,7 +21,7 @@ _OTHER: Final = re.compile(r"([A-Za-z#][^:|\n]{0,60}?)\s*:(?:\s+(.*))?")
 
 
 class Labelled:
-    """The values found: by field, and those of labels that are not known."""
+    """Labelled values: those of known labels by field, and those of unknown labels."""
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
@@ -41,7 +41,7 @@ def begins_with(source: ListingText, label: str) -> bool:
 
 
 def read_labelled(source: ListingText, labels: tuple[Label, ...]) -> Labelled:
-    """Read the values from the first label, which is next, to the table's banner, and leave the source there.
+    """Read the values from the first label up to the table's banner, where the position is then.
 
     Raises:
         NotUnderstoodError: no table follows.
@@ -75,7 +75,7 @@ def _line_at(text: str, start: int) -> str:
 
 
 def _is_flowed(block: str, labels: tuple[Label, ...]) -> bool:
-    """Return whether the first line has a second label, behind one blank."""
+    """Return whether the first line has a second label after a single blank."""
     line = block.split("\n", 1)[0]
     return any(
         match.start() and not line[: match.start()].endswith(("  ", "\t")) for match in _pattern(labels).finditer(line)

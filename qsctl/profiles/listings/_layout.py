@@ -1,7 +1,7 @@
 """The tables of queues as the broker lays them out: [SOL-QUEUES] with its misprints.
 
-The source has them as flowed lines, so that the widths come from the rules, and which way a cell leans is ours:
-headings to the left, figures to the right. With its white space collapsed, a printed listing is the source's text.
+The source has them as flowed lines: the widths come from their rules, the alignment is ours (headings to the left,
+figures to the right). With its white space collapsed, a printed listing is the source's text.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def read_heading(source: ListingText, table: QueueTable) -> None:
     """Consume the lines above the rows, from the line above the banner to the rule.
 
     Raises:
-        NotUnderstoodError: it is not this table's.
+        NotUnderstoodError: the heading is not this table's.
     """
     if source.peek() == "Listed":
         for _ in range(_MOST_WORDS):
@@ -61,7 +61,7 @@ def _words_between_stars(source: ListingText) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """Return a heading's word without its parentheses, of which the sources drop some, and in the singular."""
+    """Return a word of a heading in the singular and without parentheses, of which the sources omit some."""
     return re.sub(r"[^a-z0-9]", "", word.lower()).removesuffix("s")
 
 
@@ -73,15 +73,15 @@ def is_row(source: ListingText) -> bool:
 def read_rows(
     source: ListingText, table: QueueTable, names: Sequence[str], where: str
 ) -> list[tuple[str, list[int | None]]]:
-    """Consume the rows that are next: each queue's name and its figures; None where one cannot be read.
+    """Consume the following rows: each queue's name and its figures, None for one that cannot be read.
 
-    A row of a queue that is not known, or that was listed before, is left out and noted.
+    A row of an unknown queue, or of one that was listed before, is left out with a note.
 
     Args:
-        source: behind the rule, or behind a connection's name.
+        source: positioned after the rule, or after a connection's name.
         table: whose columns are read.
-        names: the queues that there are.
-        where: whose queues they are, for messages.
+        names: the queues that exist.
+        where: the owner of the queues, for messages.
 
     Raises:
         NotUnderstoodError: a row is cut.
@@ -128,7 +128,7 @@ def _cell(source: ListingText, column: str, where: str) -> int | None:
 def check_complete(
     source: ListingText, rows: Sequence[tuple[str, list[int | None]]], names: Sequence[str], where: str
 ) -> None:
-    """Note the queues that a table has not: a listing that was cut."""
+    """Note the queues that a table lacks: the listing was cut."""
     missing = [name for name in names if all(name != each for each, _ in rows)]
     if missing:
         source.note(

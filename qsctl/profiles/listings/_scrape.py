@@ -1,7 +1,7 @@
 """A scrape in Prometheus' text format: the metrics of an exporter for brokers, and those that qsctl writes itself.
 
 Decides: which metrics are figures of a listing. Names are compared without the exporter's prefix; the last sample of
-the same labels counts. Metrics that no listing has are counted in a note, and a line that is none costs that line.
+the same labels counts. Other metrics are counted in a note; a line that is not a metric is left out with a note.
 
 Source: metrics of the exporter solacecommunity/solace-prometheus-exporter; Prometheus documentation, "Exposition
 formats".
@@ -89,16 +89,16 @@ _BEGINS: Final = re.compile(
 
 
 def looks_like_a_scrape(text: str) -> bool:
-    """Return whether a line begins with a metric that is known here."""
+    """Return whether a line begins with a known metric."""
     return _BEGINS.search(text) is not None
 
 
 def read_scrape(text: str, name: str) -> Listings:
-    """Read the metrics in a text of which `looks_like_a_scrape` holds.
+    """Read the metrics in a text for which `looks_like_a_scrape` is true.
 
     Args:
         text: lines of the text format; others are noted.
-        name: what problems call the file.
+        name: the file's name in problems.
     """
     reading = _ScrapeReading()
     findings = ProblemList(name)
@@ -120,7 +120,7 @@ def read_scrape(text: str, name: str) -> Listings:
 
 
 def _labels(text: str) -> dict[str, str] | None:
-    """Return the labels of a sample; None where they are not written as labels are."""
+    """Return the labels of a sample; None where they are malformed."""
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
@@ -140,7 +140,7 @@ def _number(text: str) -> float | None:
 
 
 class _ScrapeReading:
-    """The samples of a scrape so far, by their object."""
+    """The samples read so far, by the object that they describe."""
 
     def __init__(self) -> None:
         self._counted: dict[tuple[str, str | None], dict[str, Any]] = {}
@@ -152,7 +152,7 @@ class _ScrapeReading:
         self._causes: dict[str, dict[str, int]] = {}
 
     def take(self, metric: str, labels: Mapping[str, str], value: float) -> bool:
-        """Read one sample, and return whether it has the labels and a value of its metric."""
+        """Read one sample; return whether its labels and its value are valid for its metric."""
         if not math.isfinite(value) or value < 0 or value > LARGEST_COUNT:
             return False
         client = labels.get("client_name") or labels.get("client") or ""
@@ -221,7 +221,7 @@ class _ScrapeReading:
         return True
 
     def listings(self, others: set[str], findings: ProblemList) -> Listings:
-        """Return all that was read, with a note of the metrics that no listing has."""
+        """Return the listings, with a note of the metrics that no listing has."""
         notes = list(findings.notes)
         if others:
             count = "1 metric" if len(others) == 1 else f"{len(others)} metrics"
@@ -257,6 +257,6 @@ class _ScrapeReading:
 
 
 def _named(labels: Mapping[str, str]) -> dict[str, Any]:
-    """Return the username and the address that the labels of a client have."""
+    """Return the username and the address among the labels of a client."""
     given = {"client_username": labels.get("client_username"), "client_address": labels.get("client_address")}
     return {field: text for field, text in given.items() if text}

@@ -23,7 +23,7 @@ TableRow: TypeAlias = SlowSubscriber | ClientConnection | EndpointUsage | SpoolU
 
 @dataclass(frozen=True, slots=True)
 class TableKind:
-    """A table: its columns, those of which it needs one, and what a row is made into."""
+    """A kind of table: its columns, those of which one is required, and the dataclass of a row."""
 
     columns: tuple[TableColumn, ...]
     needed: frozenset[str]
@@ -49,9 +49,9 @@ _KINDS: Final = (
 
 
 def kind_of(headings: Sequence[str]) -> tuple[list[TableColumn | None], TableKind | None]:
-    """Return the column that each heading is, None of one that is not known, and the table; None where none is known.
+    """Return the column of each heading, None for an unknown one, and the kind of table; None where none fits.
 
-    Of several tables that have these headings, it is the one that knows most of them.
+    Of several kinds with these headings, the one that knows most of them is chosen.
     """
     plain = [plain_heading(heading) for heading in headings]
     best: tuple[list[TableColumn | None], TableKind | None] = ([], None)

@@ -1,7 +1,8 @@
-"""The text of a listing and a place in it: words one after the other, with lines for messages.
+"""The text of a listing and a position in it: words in sequence, with lines for messages.
 
-Words are found as they are asked for, so that a text of any kind costs no more than its length. A bar is a word of its
-own. Line breaks are white space like any other: a listing and the same one as one flowed line have the same words.
+Words are found as they are asked for, so that reading a text of any kind takes no more than its length. A bar is a word
+of its own. Line breaks are white space like any other: a listing and the same one as one flowed line have the same
+words.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ END: Final = ""
 
 
 class NotUnderstoodError(Exception):
-    """A part of a text that cannot be understood as the kind that it resembles; the reason is among the findings."""
+    """An error for a part of a text that is not what its beginning resembles; the reason is among the findings."""
 
 
 class ListingText:
-    """A text under its name, where reading is in it, and what is wrong with it so far.
+    """A text with its name, the reading position, and the problems so far.
 
     Args:
         text: the lines.
-        name: what problems call the file.
-        numbers: of each line in the file; None: they are all there.
+        name: the file's name in problems.
+        numbers: of each line in the file; None: they are consecutive.
     """
 
     def __init__(self, text: str, name: str, numbers: Sequence[int] | None = None) -> None:
@@ -41,7 +42,7 @@ class ListingText:
         self._searched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
 
     def line_of(self, position: int) -> int:
-        """Return the number of the line in which a position is, from 1, as the file counts them."""
+        """Return the number of the line that contains a position, from 1, as the file counts lines."""
         before, counted = self._counted
         if position < before:
             before, counted = 0, 0
@@ -50,7 +51,7 @@ class ListingText:
         return at + 1 if self._numbers is None else self._numbers[at]
 
     def next_match(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
-        """Return the first match from a position on; asked for growing positions it searches the text once."""
+        """Return the first match from a position on; calls with increasing positions search the text once in all."""
         start, found = self._searched.get(pattern, (-1, None))
         if not 0 <= start <= position or (found is not None and found.start() < position):
             found = pattern.search(self.text, position)
@@ -58,7 +59,7 @@ class ListingText:
         return found
 
     def peek(self, skip: int = 0) -> str:
-        """Return the next word, or one further on; `END` behind the last one. Nothing is consumed."""
+        """Return the next word, or the one `skip` words later, without consuming it; `END` after the last one."""
         at = self.at
         found = None
         for _ in range(skip + 1):
@@ -99,6 +100,6 @@ class ListingText:
 
     @property
     def place(self) -> int:
-        """Return where the next word begins; the end of the text where there is none."""
+        """Return the position of the next word; the end of the text where there is none."""
         found = _WORD.search(self.text, self.at)
         return len(self.text.rstrip()) if found is None else found.start()

@@ -1,8 +1,8 @@
 """Queues, topic endpoints and the message spool in lines of a label and a value, as `show queue … detail` prints them.
 
 A value follows a colon, or two blanks; of several figures in a line, as the spool has them for its memory, its disk and
-both, the last is the sum. A label is read where the command above it, or the name above it, states its object: `Config
-Status` of the spool, not of another part of the broker.
+both, the last is the sum. A label is read only where the command above it, or the name above it, states its object:
+`Config Status` of the spool, not of another part of the broker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIGURES_OF_SPOOLS: Final = frozenset({"maximum_usage_mb", "usage_mb", "spooled_
 
 
 class UsageLines:
-    """The labelled lines of endpoints and of the spool so far."""
+    """The labelled lines of endpoints and of the spool that were read so far."""
 
     def __init__(self, source: ListingText) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class UsageLines:
         self._owner_line = 0
 
     def begin(self, of: str, line: int) -> None:
-        """Start with the lines of something that a line names.
+        """Begin an object that a line names.
 
         Args:
             of: the client, queue, topic endpoint or message VPN, with its kind before the name.
@@ -55,20 +55,20 @@ class UsageLines:
                 self._endpoints.append({"name": of.removeprefix(prefix), "kind": kind})
 
     def is_near(self, of: str, line: int) -> bool:
-        """Return whether a message VPN that a line names is that of the client or the endpoint just above it."""
+        """Return whether a message VPN in this line belongs to the client or endpoint named just above it."""
         return of.startswith((d.CLIENT, *_KINDS)) and 0 < line - self._owner_line <= _NEAR_LINES
 
     def take_message_vpn(self, of: str, name: str) -> None:
-        """Note the message VPN of the endpoint just above it."""
+        """Set the message VPN of the endpoint named just above."""
         if of.startswith(tuple(_KINDS)) and self._endpoints:
             self._endpoints[-1].setdefault("message_vpn", name)
 
     def take(self, line: str, of: str, command: str, at: int) -> bool:
-        """Read a line, and return whether it is a label of these.
+        """Read a line; return whether it has one of the known labels.
 
         Args:
             line: without blanks around it.
-            of: whose it is.
+            of: the object that it is about.
             command: above it; empty where none was captured.
             at: where the line begins.
         """
@@ -107,11 +107,11 @@ class UsageLines:
             )  # fmt: skip
 
     def endpoints(self) -> list[EndpointUsage]:
-        """Return the endpoints of which anything but the name and the message VPN was stated."""
+        """Return the endpoints that have more than a name and a message VPN."""
         return [EndpointUsage(**each) for each in self._endpoints if each.keys() - {"name", "kind", "message_vpn"}]
 
     def spools(self) -> list[SpoolUsage]:
-        """Return the parts of the spool of which a figure was stated."""
+        """Return the parts of the spool that have a figure."""
         return [
             SpoolUsage(**each)
             for each in self._spools

@@ -1,7 +1,7 @@
 """The parts of a captured file: replies of SEMP v1, documents of SEMP v2, and the text of a CLI around them.
 
-A capture may hold several of them one after the other. Each kind is cut out with its line breaks left in its place, so
-that each reader sees its own part alone, with the lines of the file.
+A capture may hold several of them one after the other. Each part is cut out and replaced by its line breaks, so that
+each reader sees its own part alone, with the line numbers of the file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class CapturedParts:
 
 
 def decoded(data: bytes) -> tuple[str, int, str]:
-    """Return a file's text, the line of the first byte that is not UTF-8, 0 without one, and that byte.
+    """Return a file's text; the line of the first byte that is not UTF-8, or 0; and that byte.
 
-    A byte that is not UTF-8 is replaced: only the value that contains it is lost.
+    Bytes that are not UTF-8 are replaced: only the values that contain them are lost.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -48,10 +48,10 @@ def decoded(data: bytes) -> tuple[str, int, str]:
 
 
 def parts_of(text: str, name: str) -> CapturedParts:
-    """Cut a text into its parts.
+    """Split a text into its parts.
 
     Raises:
-        InvalidFile: there are too many pages.
+        InvalidFile: it has too many pages.
     """
     pages: list[tuple[int, int]] = []
     starts = [match.start() for match in PAGE.finditer(text)]
@@ -66,7 +66,7 @@ def parts_of(text: str, name: str) -> CapturedParts:
 
 
 def json_of(text: str) -> tuple[str, int]:
-    """Return the documents of JSON in a text, with the lines of the file, and the number of lines around them."""
+    """Return a text with nothing but its JSON documents, on their lines, and the number of lines around them."""
     documents = _documents(text)
     if not documents:
         return text, 0
@@ -75,7 +75,7 @@ def json_of(text: str) -> tuple[str, int]:
 
 
 def _documents(text: str) -> list[tuple[int, int]]:
-    """Return where the documents begin and end that are whole; one that is not goes to the end of the text."""
+    """Return the start and end of each JSON document; an incomplete one extends to the end of the text."""
     decoder = json.JSONDecoder()
     found: list[tuple[int, int]] = []
     at = 0
@@ -96,7 +96,7 @@ def _documents(text: str) -> list[tuple[int, int]]:
 
 
 def _only(text: str, spans: list[tuple[int, int]]) -> str:
-    """Return a text of which only these parts are left, and all line breaks."""
+    """Return a text with these spans and all line breaks alone."""
     if not spans:
         return ""
     pieces: list[str] = []
@@ -108,7 +108,7 @@ def _only(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    """Return a text without these parts, but for their line breaks."""
+    """Return a text in which these spans are replaced by their line breaks."""
     if not spans:
         return text
     pieces: list[str] = []

@@ -23,7 +23,9 @@ Statistics = Literal["clients", "spool"]
 
 @dataclass(frozen=True, slots=True)
 class DiscardCause:
-    """One cause. `element`: of SEMP v1, empty where no broker counts it; `outcome`: of a simulated run's messages."""
+    """One cause: `element` is its name in SEMP v1, empty where no broker counts it; `outcome` that of simulated
+    messages.
+    """
 
     key: str
     side: Side
@@ -309,22 +311,22 @@ SPOOL_FIGURES: Final[dict[Side, str]] = {"egress": "msg_spool_egress", "ingress"
 
 
 def of_message_vpn(name: str) -> str:
-    """Return whose the statistics of a message VPN's part of the spool are."""
+    """Return the name of the object that a message VPN's part of the spool's statistics is of."""
     return f"{SPOOL} of {MESSAGE_VPN}{name}"
 
 
 def plain_words(text: str) -> str:
-    """Return an element's name or a label, as one text to compare: `transmit congestion`, `message too big`."""
+    """Return an element's name or a label as plain words, to be compared: `transmit congestion`, `message too big`."""
     words = "".join(character if character.isalnum() else " " for character in text.lower()).split()
     return " ".join({"msg": "message", "msgs": "messages"}.get(word, word) for word in words)
 
 
 def cause_named(statistics: Statistics, side: Side, name: str) -> DiscardCause | None:
-    """Return the cause that an element or a label of these statistics means; None where it is none.
+    """Return the cause that an element or a label of these statistics names; None where it is not one.
 
     Args:
-        statistics: whose the name is.
-        side: that of the total above it, for names that both sides have; the other one is tried after it.
+        statistics: that have the name.
+        side: of the total above it, for names that both sides have; the other side is tried after it.
         name: an element, or a label as the CLI prints it.
     """
     words = plain_words(name)

@@ -1,7 +1,7 @@
-"""The labelled lines of a client and of a neighbour, in the listing's order: what is read is what is written.
+"""The labelled lines of a client and of a neighbour, in the listing's order, for reading and writing.
 
-Words and order are those of [SOL-QUEUES]; the one value a line and the indentation are ours, for the source has the
-listing as one flowed line.
+Words and order are those of [SOL-QUEUES]; one value a line and the indentation are ours, for the source has the listing
+as one flowed line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UPTIME: Final = re.compile(r"(\d{1,9})d (\d{1,9})h (\d{1,9})m (\d{1,9})s")
 
 @dataclass(frozen=True, slots=True)
 class LabelKind:
-    """A kind of value: `read` raises ValueError for a text that is none; `allowed` completes a sentence."""
+    """A kind of value: `read` raises ValueError for an invalid text; `allowed` names the valid ones in a message."""
 
     allowed: str
     read: Callable[[str], Value]
@@ -45,7 +45,7 @@ def read_count(text: str) -> int:
     """Return a whole number that a broker's counter can have.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not one.
     """
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise ValueError(text)

@@ -137,7 +137,7 @@ class ClientConnection:
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """The traffic sent to one client and received from it, as SEMP v2 monitoring counts it: all its queues together.
+    """The traffic sent to one client and received from it, of all its queues together, by SEMP v2 monitoring.
 
     Counts are of data messages where the broker keeps these apart; rates are its averages over the last minute.
     """
@@ -166,7 +166,7 @@ class ClientStatistics:
 
 @dataclass(frozen=True, slots=True)
 class EgressFlow:
-    """One flow of guaranteed messages to a client, of SEMP v2 monitoring: its window, and what is on its way."""
+    """One flow of guaranteed messages to a client, by SEMP v2 monitoring: its window and unacknowledged messages."""
 
     name: str
     """The name of the client."""
@@ -230,7 +230,7 @@ class EndpointUsage:
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """The listings of a file, in its order. `notes`: remarks for the reader, such as a missing page."""
+    """The listings of a file, in its order. `notes` are remarks for the reader, such as a missing page."""
 
     clients: tuple[ClientQueues, ...] = ()
     neighbors: tuple[NeighborQueues, ...] = ()
@@ -245,5 +245,5 @@ class Listings:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing was listed, as when no client matched."""
+        """Return whether nothing was listed, as where no client matched."""
         return not any(getattr(self, each.name) for each in fields(self) if each.name != "notes")

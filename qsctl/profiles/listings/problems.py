@@ -1,6 +1,6 @@
-"""The error of a listing of which nothing can be read.
+"""The error for a listing of which nothing can be read.
 
-A value that cannot be read loses only that value: it is a finding, a line among the notes.
+A single value that cannot be read is left out, with a note.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from qsctl.declared.problems import InvalidFile, Problem
 
 
 def unread(problems: Sequence[Problem]) -> InvalidFile:
-    """Return the error of a text that is not a listing, or of one that cannot be understood at all."""
+    """Return the error for a text that is not a listing, or that cannot be understood at all."""
     return InvalidFile(problems, "the listing", "Capture the command's whole output, as it is.")

@@ -1,6 +1,6 @@
-"""Listings in Prometheus' text format: a metric a column, labels for client, message VPN, queue and connection.
+"""Listings in Prometheus' text format: one metric a column, labels for client, message VPN, queue and connection.
 
-A client that a file lists several times counts with its last figures: those captured last.
+Of a client that a file lists several times, the last captured figures are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Labels = tuple[str, ...]
 
 
 class _Family:
-    """One metric with its samples; the last of the same labels counts."""
+    """One metric and its samples; a later sample replaces one of the same labels."""
 
     def __init__(self, name: str, text: str, labels: _Labels, *, counter: bool = False) -> None:
         self._name, self._text, self._labels, self._counter = name, text, labels, counter

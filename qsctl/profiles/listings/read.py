@@ -1,12 +1,12 @@
-"""A captured listing or reply to the model: what it is is found out, and it may be several things one after the other.
+"""Captured listings and replies to the model; a file may hold several kinds, which are recognized by their content.
 
 Reads `show client … stats queue`, `show cspf neighbor … stats queues` (in lines, and as one flowed line),
 `show client … slow-subscriber`, `show client … connections wide`, discards of `show stats client`,
 `show client … stats`, `show message-vpn … stats` and `show message-spool stats`, the usage of `show message-spool` and
 `show queue …`, and replies of SEMP v1 and v2; CSV of the same things, and a scrape of an exporter. What a terminal
-wrote around listings is passed over: prompts with the commands typed, pagers, the headings of a diagnostics bundle.
-What belongs to no listing is counted in a note; a value that cannot be read costs that value, with a note that names
-it. Only a file of which nothing is read is an error.
+wrote around listings is skipped: prompts with the commands typed, pagers, the headings of a diagnostics bundle. Other
+lines are counted in a note; a value that cannot be read is left out, with a note that names it. Only a file of which
+nothing can be read is an error.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def read_listings(data: bytes, name: str) -> Listings:
         name: the file's name in problems.
 
     Returns:
-        Its listings, in order; empty where its text is that nothing matched. The notes name the values that could not
+        Its listings, in order; empty where its text says that nothing matched. The notes name the values that could not
         be read, and count the ignored lines.
 
     Raises:
@@ -150,7 +150,7 @@ def read_listings(data: bytes, name: str) -> Listings:
 
 
 def _is_one_document(text: str) -> bool:
-    """Return whether a text is XML and no reply, or one behind a declaration that the parser refuses."""
+    """Return whether a text is XML but not a reply, or begins with a declaration that the parser refuses."""
     if text.lstrip()[:1] != "<":
         return False
     page = PAGE.search(text)
@@ -162,7 +162,7 @@ def _nothing(name: str, text: str) -> Problem:
 
 
 def _read_text(capture: CapturedParts, name: str, findings: ProblemList) -> Listings:
-    """Read the text around the replies; where no listing is in it, it is passed over if there are replies."""
+    """Read the listings around the replies; without any, the text is skipped if there are replies, else an error."""
     lines, numbers = shown_lines(capture.text)
     if not lines.strip():
         return Listings()
@@ -248,7 +248,7 @@ class _ListingReader:
             self._source.note("there is no listing in it", found=text, allowed=KNOWN, at=0)
 
     def _next(self) -> None:
-        """Read one listing, or pass over one line."""
+        """Read one listing, or skip one line."""
         source = self._source
         at = source.place
         start = source.text.rfind("\n", 0, at) + 1
@@ -278,7 +278,7 @@ class _ListingReader:
                 self._skipped.append(at)
 
     def _is_passed_over(self, line: str) -> bool:
-        """Return whether a line is known to belong to no listing."""
+        """Return whether a line is known not to belong to a listing."""
         if _PASSED_OVER.fullmatch(line):
             return True
         return self._command.startswith("sh") and _OF_A_COMMAND.fullmatch(line) is not None
@@ -289,7 +289,7 @@ class _ListingReader:
         return begins_with(source, NEIGHBOR) or (begins_with(source, CLIENT) and not self._has_discards(at))
 
     def _read_block(self, line: str, at: int, end: int) -> None:
-        """Read a client or a neighbour; where it cannot be understood, go on behind its first line."""
+        """Read a client or a neighbour; if it cannot be understood, continue after its first line."""
         source = self._source
         try:
             if begins_with(source, CLIENT):
@@ -306,7 +306,7 @@ class _ListingReader:
             self._begin_command(f"> {found[1]}")
 
     def _begin_command(self, line: str) -> None:
-        """Begin with the output of a command: with that of the broker, or of what the command names."""
+        """Begin a command's output, whose figures are the broker's or those of the object that it names."""
         typed = line.rsplit(">", 1)[-1] if ">" in line else line.split("#", 1)[-1]
         self._command = " ".join(typed.lower().split())
         self._of = BROKER
@@ -315,7 +315,7 @@ class _ListingReader:
             self._of = _COMMAND_OWNERS[owner[1].lower()] + owner[2]
 
     def _is_owner(self, line: str, at: int) -> bool:
-        """Return whether a line names whose the statistics below it are, and note it."""
+        """Return whether a line names the object of the statistics below it, and note that."""
         found = _OWNER.fullmatch(line)
         if found is not None:
             of = _OWNERS[found[1].lower().replace("-", " ")] + found[2]
@@ -353,7 +353,7 @@ class _ListingReader:
                     self._spools.append(row)
 
     def _has_discards(self, at: int) -> bool:
-        """Return whether the client that begins here lists its discards, before any table or other client."""
+        """Return whether the client that begins here lists its discards before any table or other client."""
         text = self._source.text
         other = _BLOCK.search(text, at + 1)
         end = len(text) if other is None else other.start()

@@ -1,7 +1,7 @@
 """SEMP v1 replies: `rpc-reply/rpc/show/…`, one or several pages in a file.
 
-Long replies come in pages, each a document with a `more-cookie` that asks for the next one. A file may hold them one
-after the other. The attribute `semp-version` is not looked at. Every XML limit is that of the configuration's parser.
+Long replies come in pages, each a document with a `more-cookie` that requests the next one. A file may hold them one
+after the other. The attribute `semp-version` is ignored. All limits on XML are those of the configuration's parser.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _FoundPage:
 
 
 class _SempReading:
-    """The problems of one file; `offset`: lines before the page that is read."""
+    """The problems of one file; `offset` is the number of lines before the current page."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -87,7 +87,7 @@ class _SempReading:
         self.findings = ProblemList(name)
 
     def note(self, element: _Element, message: str, found: str = "", allowed: str = "") -> None:
-        """Record a problem of an element, whose content is omitted."""
+        """Record a problem of an element, whose content is left out."""
         line = self.offset + line_of(element)
         self.findings.add(line, message, found, allowed, path=path_of(element))
 
@@ -131,7 +131,8 @@ def read_semp(data: bytes, name: str) -> Listings:
 
 
 def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[bytes]:
-    """Yield each reply of the file, `reading.offset` at its first line; what a terminal wrote around them is left out.
+    """Yield each reply of the file, with `reading.offset` at its first line; the terminal's text around them is left
+    out.
 
     Of a capture that begins with a prompt, a command line or the request, the replies are read.
     """
@@ -156,7 +157,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
 
 
 def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number: int) -> bool:
-    """Read one reply, and return whether it shows what is known, if only that nothing matched."""
+    """Read one reply; return whether it shows something known, be it that nothing matched."""
     if root.tag not in {"rpc-reply", "show"}:
         reading.note(root, "this is no reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
         return False
@@ -202,7 +203,7 @@ def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number:
 
 
 def _read_spool(show: _Element, reading: _SempReading, found: _FoundPage) -> bool:
-    """Read what `show message-spool …` has: usage and discards, of the broker and of message VPNs."""
+    """Read a reply to `show message-spool …`: usage and discards, of the broker and of message VPNs."""
     known = False
     for spool in show.iterfind("message-spool/message-spool-stats"):
         known = True

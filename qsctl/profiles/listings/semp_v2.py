@@ -1,8 +1,8 @@
 """Monitoring replies of SEMP v2 as JSON: message VPNs, clients with connections and flows, queues, topic endpoints.
 
-A reply has its objects in `data`, one or a collection; a file may hold several pages one after the other, and what a
-terminal wrote around them. Objects are known by their attributes; others (subscriptions) are passed over and
-counted. Numbers may be quoted, as exports of the cloud have them; one that cannot be read costs that figure alone.
+A reply has its objects in `data`, one or a collection; a file may hold several pages one after the other, and a
+terminal's text around them. Objects are known by their attributes; others (subscriptions) are skipped and counted.
+Numbers may be quoted, as exports of the cloud have them; one that cannot be read is left out, with a note.
 
 Source: SEMP v2 monitoring reference, MsgVpn, MsgVpnClient, MsgVpnClientConnection, MsgVpnClientTxFlow,
 MsgVpnQueue, MsgVpnTopicEndpoint.
@@ -75,7 +75,7 @@ assert set(_CAUSES.values()) <= set(BY_KEY)
 
 
 def looks_like_semp_v2(data: bytes) -> bool:
-    """Return whether it holds JSON with an object of the monitoring interface, or an error of it."""
+    """Return whether a file holds JSON with an object of the monitoring interface, or with an error from it."""
     named = any(f'"{name}"'.encode() in data for name in (*_NAMES, "responseCode"))
     return named and _BEGINS.search(data) is not None
 
@@ -84,11 +84,11 @@ def read_semp_v2(data: bytes, name: str) -> Listings:
     """Read the replies in a file.
 
     Args:
-        data: of which `looks_like_semp_v2` holds.
-        name: what problems call the file.
+        data: for which `looks_like_semp_v2` is true.
+        name: the file's name in problems.
 
     Raises:
-        InvalidFile: it is cut or no JSON, a reply is a refusal, or nothing of it can be listed.
+        InvalidFile: it is cut or not JSON, a reply is a refusal, or nothing of it can be listed.
     """
     reading = MonitoringReplies(name)
     for document, line in _documents(data, reading):
@@ -97,10 +97,10 @@ def read_semp_v2(data: bytes, name: str) -> Listings:
 
 
 class MonitoringReplies:
-    """The replies found in one file, or received from one broker.
+    """The objects of replies from one file or one broker.
 
     Args:
-        name: its name in problems.
+        name: the name of the file or the broker in problems.
     """
 
     def __init__(self, name: str) -> None:
@@ -134,13 +134,13 @@ class MonitoringReplies:
         self.add(objects)
 
     def add(self, objects: object) -> None:
-        """Add an object, or those of a list."""
+        """Add an object, or each object of a list."""
         for each in objects if isinstance(objects, list) else [objects]:
             if isinstance(each, dict):
                 self._object(each)
 
     def listings(self) -> Listings:
-        """Return what was found, with notes of what was passed over.
+        """Return the listings, with notes about the skipped objects.
 
         Raises:
             InvalidFile: nothing was found.
@@ -261,11 +261,11 @@ class MonitoringReplies:
         self._discards.append(Discards(of, tuple(causes.items())))
 
     def _first(self, each: Mapping[str, Any], attributes: Iterable[str], of: str) -> int | None:
-        """Return the first of these figures that is there."""
+        """Return the first of these figures that the object has."""
         return next((self._count(each, name, of) for name in attributes if each.get(name) is not None), None)
 
     def _count(self, each: Mapping[str, Any], attribute: str, of: str) -> int | None:
-        """Return a figure; None where there is none, or none that can be read."""
+        """Return a figure; None where it is missing or cannot be read."""
         value = each.get(attribute)
         if value is None:
             return None
@@ -278,7 +278,7 @@ class MonitoringReplies:
             return None
 
     def _flag(self, each: Mapping[str, Any], attribute: str, of: str) -> bool | None:
-        """Return yes or no; None where neither is there, or what is there is neither."""
+        """Return a truth value; None where it is missing or cannot be read."""
         value = each.get(attribute)
         if isinstance(value, str):
             value = {"true": True, "false": False}.get(value.lower(), value)

@@ -1,11 +1,11 @@
 """Why a client is a slow subscriber: what limits its connection, and how captured figures show it.
 
-A broker counts the seconds in which it had data for a client and could not send it. What stops it is one of few things,
-and the figures of the connection distinguish them: the advertised window is closed (the application does not read as
-fast as messages come), segments are lost (the congestion window stays small), the window is full (no more than a window
-a round trip, W8), or none of these, so that the data waits for the link or for the port behind the window.
+A broker counts the seconds in which it had data for a client and could not send it. The causes are few, and the figures
+of the connection distinguish them: the advertised window is closed (the application reads more slowly than messages
+arrive), segments are lost (the congestion window stays small), the window is full (no more than a window a round trip,
+W8), or none of these, so that the data waits for the link or for the port behind the window.
 
-A guaranteed consumer that reads and acknowledges late is never a slow subscriber: its flow's window is spent before
+A guaranteed consumer that reads and acknowledges late is never a slow subscriber: its flow's window is used up before
 that of TCP (W6).
 
 Source: Message Delivery Resources, "Client Egress Queue Structure Overview"; Mathis, Semke, Mahdavi and Ott, "The
@@ -32,7 +32,7 @@ _LOSS_SEEN: Final = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason of a client's limit, as text, with the remedy."""
+    """The cause that limits a client, as text, with the remedy."""
 
     key: str
     words: str
@@ -84,7 +84,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class SlowClient:
-    """A client that its broker cannot send to as fast as messages come. None: not known."""
+    """A client to which its broker cannot send as fast as messages arrive; None where a value is not known."""
 
     name: str
     reason: Reason
@@ -103,14 +103,14 @@ class SlowClient:
 
 
 def loss_limit_bits_per_second(mss_bytes: int, round_trip_s: float, loss: float) -> float:
-    """Return the throughput of a TCP connection without end whose segments are lost with a probability (Mathis)."""
+    """Return the throughput of a long-lived TCP connection that loses segments with a probability (Mathis et al.)."""
     if loss <= 0 or round_trip_s <= 0:
         return math.inf
     return MATHIS * mss_bytes * 8 / (round_trip_s * math.sqrt(loss))
 
 
 def cubic_loss_limit_bits_per_second(mss_bytes: int, round_trip_s: float, loss: float) -> float:
-    """Return the same of a connection with CUBIC, which is never slower than one without (RFC 9438, 5.1)."""
+    """Return the throughput of such a connection with CUBIC, at least that without it (RFC 9438, 5.1)."""
     limit = loss_limit_bits_per_second(mss_bytes, round_trip_s, loss)
     if math.isinf(limit):
         return limit
@@ -119,14 +119,14 @@ def cubic_loss_limit_bits_per_second(mss_bytes: int, round_trip_s: float, loss: 
 
 
 def window_limit_bits_per_second(window_bytes: float, round_trip_s: float) -> float:
-    """Return what a window carries: one window a round trip (W8)."""
+    """Return the throughput that a window allows: one window a round trip (W8)."""
     return math.inf if round_trip_s <= 0 else window_bytes * 8 / round_trip_s
 
 
 def slow_clients(found: Listings) -> list[SlowClient]:
     """Return the clients of captured listings that were slow, blocked or lost messages, the slowest first.
 
-    All that is listed of one client is one client: its queues, its connection, its row of `slow-subscriber`.
+    All listings of one client are combined: its queues, its connection, its row of `slow-subscriber`.
     """
     connections = {each.name: each for each in found.connections}
     flags = {each.name: each for each in found.slow_subscribers}
@@ -143,7 +143,7 @@ def slow_clients(found: Listings) -> list[SlowClient]:
 
 
 def _congestion(discards: Discards) -> int | None:
-    """Return the discards by congestion, of statistics without causes all at egress; None where there are none."""
+    """Return the discards by congestion, or all at egress where the statistics have no causes; None without any."""
     return dict(discards.causes).get("transmit_congestion", discards.total_egress)
 
 
@@ -179,7 +179,7 @@ def _lost(client: ClientQueues) -> int:
 
 
 def _queued(client: ClientQueues) -> str:
-    """Return what is queued where it is not little."""
+    """Return the queues that are at least half full, with their depths; empty where none is."""
     full = [
         f"{each.queue} holds {length:,} of {most:,} work units"
         for each in client.queues
@@ -189,7 +189,7 @@ def _queued(client: ClientQueues) -> str:
 
 
 def _is_closed(connection: ClientConnection) -> bool:
-    """Return whether the client advertises less than a segment."""
+    """Return whether the client advertises a window of less than a segment."""
     window = connection.advertised_window_bytes
     return window is not None and window < (connection.maximum_segment_bytes or DEFAULT_MSS_BYTES)
 
@@ -225,7 +225,7 @@ def _reason(connection: ClientConnection) -> tuple[Reason, str, Limit]:
 
 
 def _known(connection: ClientConnection) -> Iterator[str]:
-    """Yield the figures that a listing without windows has."""
+    """Yield a phrase for each other figure of a connection whose listing has no windows."""
     if connection.send_queue_bytes:
         yield f"{connection.send_queue_bytes:,} B wait in its TCP transmit queue"
     if connection.fast_retransmits is not None or connection.timed_retransmits is not None:
@@ -236,7 +236,7 @@ def _known(connection: ClientConnection) -> Iterator[str]:
 
 
 def _loss(connection: ClientConnection, mss: int) -> float:
-    """Return the retransmissions a segment, at most 1; 0 where they are not listed.
+    """Return the number of retransmissions per segment, at most 1; 0 where they are not listed.
 
     The broker counts bytes in 32 bits: of a connection that sent more than 4 GiB it is too large.
     """

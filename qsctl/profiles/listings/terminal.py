@@ -45,9 +45,9 @@ def shown_lines(text: str) -> tuple[str, list[int] | None]:
 
 
 def _pieces(line: str) -> list[str]:
-    """Return the lines that a line comes to: none of a pager's prompt, several where it was written over.
+    """Return the lines that one line of a capture becomes: none for a pager's prompt, several if it was overwritten.
 
-    What a carriage return writes over is kept as a line of its own, but for blanks and prompts: a progress meter is
+    Text that a carriage return overwrites becomes a line of its own, except blanks and prompts: a progress meter is
     skipped later, and in a file of mixed line ends nothing is lost.
     """
     if _CONTROLS.search(line) is None:
@@ -62,7 +62,7 @@ def _pieces(line: str) -> list[str]:
 
 
 def _written_over(piece: str) -> str:
-    """Return what is left of a text with backspaces: each goes back by one, and what follows is written over."""
+    """Return a text after its backspaces: each moves back by one character, and the following text overwrites."""
     shown: list[str] = []
     at = 0
     for character in piece:
@@ -75,7 +75,7 @@ def _written_over(piece: str) -> str:
 
 
 def _without_prompt(line: str) -> str:
-    """Return a line without the pager's prompt before it, which a capture without control characters joins to it."""
+    """Return a line without a pager's prompt at its start, as a capture without control characters has it."""
     if line.lstrip()[:2] != "--":
         return line
     found = re.match(r"[ \t]*--[ \t]?\(?more\)?[ \t]?--[ \t]?(?=[ \t]*[^\s-])", line, re.IGNORECASE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether the whole name fits; every other character matches itself.
+    """Return whether a pattern matches the whole name; every character but `?` and `*` matches itself.
 
-    Walks both once and goes back to the last `*` alone, so that no pattern costs more than the product of the lengths.
+    Goes back to the last `*` alone, so that no pattern takes more time than the product of the lengths.
     """
     p = n = 0
     star, resume = -1, 0

@@ -1,4 +1,4 @@
-"""Listings as the broker prints them: what `read.py` reads gives the same again.
+"""Listings as the broker prints them; `read.py` reads equal listings from the text.
 
 White space collapsed, the client and the neighbour of [SOL-QUEUES] are its text, word for word. Values that the sources
 do not print (`client_address`) are left out; None is `unspecified`.
