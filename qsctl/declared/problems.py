@@ -281,5 +281,5 @@ def has_errors(problems: Iterable[Problem]) -> bool:
 
 
 def unsupported(problems: Iterable[Problem]) -> list[Problem]:
-    """Those for which `qsctl serve` refuses a valid configuration."""
+    """Return the problems for which `qsctl serve` refuses a valid configuration."""
     return [problem for problem in problems if problem.severity is Severity.UNSUPPORTED]

@@ -91,7 +91,7 @@ def whole_number(text: str) -> int:
 
 
 def integer(low: int, high: int, schema_type: str, *, or_minus_one: bool = False, unlimited: bool = False) -> Value:
-    """Whole numbers within a range, both ends included; -1 too where it has a meaning, `unlimited` where a word has."""
+    """Return the kind of whole numbers from `low` to `high`, both included; with the flags also -1, or `unlimited`."""
     allowed = f"a whole number from {low} to {high}"
     if or_minus_one or unlimited:
         allowed = f"LENGTH_UNLIMITED, -1, or {allowed}" if unlimited else f"-1 or {allowed}"
@@ -114,17 +114,17 @@ def integer(low: int, high: int, schema_type: str, *, or_minus_one: bool = False
 
 
 def choice(kinds: type[StrEnum], schema_type: str) -> Value:
-    """One of an enumeration, with or without the prefix `DDS_`."""
+    """Return the kind of an enumeration's members, with or without the prefix `DDS_`."""
     return Value(", ".join(kinds), lambda text: kinds(text.removeprefix("DDS_")), str, schema_type)
 
 
 def word(schema_type: str) -> Value:
-    """Any text that the schema accepts, the prefix `DDS_` dropped: names of thread options and priorities."""
+    """Return the kind of any word; a prefix `DDS_` is dropped, as of the names of thread options and priorities."""
     return Value("any word", lambda text: text.removeprefix("DDS_"), str, schema_type)
 
 
 def text(schema_type: str = "text") -> Value:
-    """Any text that the schema accepts, as it is."""
+    """Return the kind of any text, which is not changed."""
     return Value("any text", str, str, schema_type)
 
 

@@ -215,7 +215,7 @@ def _named_date(text: str) -> date:
 
 
 def _year(text: str) -> int:
-    """Two digits are of 1969 to 2068, as POSIX has it."""
+    """Return the year; two digits are a year from 1969 to 2068, as POSIX defines."""
     if len(text) == 4:
         return int(text)
     year = int(text)

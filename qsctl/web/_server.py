@@ -159,7 +159,7 @@ def bind(port: int) -> list[socket.socket]:
 
 
 class PageServer(uvicorn.Server):
-    """A server that ends its event streams with it, and for which an interrupt is the regular end.
+    """A server that ends its open event streams when it stops; an interrupt is its regular end.
 
     Args:
         app: the application.

@@ -110,8 +110,8 @@ def read_listings(data: bytes, name: str) -> Listings:
         name: the file's name in problems.
 
     Returns:
-        Its listings, in order; empty where its text says that nothing matched. The notes name the values that could not
-        be read, and count the ignored lines.
+        Its listings, in order; empty where its text states that nothing matched. The notes name the values that could
+        not be read, and count the ignored lines.
 
     Raises:
         InvalidFile: nothing of it can be read: with the reason, the line, the text found and the allowed ones.

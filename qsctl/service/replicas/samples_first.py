@@ -21,15 +21,15 @@ POLLS_MAX: Final = 8
 def read_samples_first(
     letters: Sequence[ReceivedLetter], poll: Callable[[], list[Inbound]], step: Callable[[list[Inbound]], object]
 ) -> list[Inbound]:
-    """Poll for samples and step all but the last share, if the letters need the samples' payloads.
+    """Poll for samples if the letters need their payloads, and step all polled batches but the last one.
 
     Args:
-        letters: what the other replicas sent, polled before the samples are.
-        poll: returns a share of what has come for the engine.
-        step: runs a turn of the engine with a share.
+        letters: the letters of other replicas, received before the samples are polled.
+        poll: returns a batch of messages for the engine.
+        step: runs a turn of the engine with a batch.
 
     Returns:
-        The last share, to be stepped together with the letters.
+        The last batch, to be stepped together with the letters.
     """
     inbox = poll()
     if _leave_out_payloads(letters):

@@ -31,7 +31,10 @@ _Queues: TypeAlias = dict[str, SharedReaderQueueSettings]
 
 
 class SameConfiguration(Invariant):
-    """P14, judged by folding each member's service stream, independently of the replicated log of commands."""
+    """P14: the members of a cluster host the same queues and answer commands alike.
+
+    It folds each member's service stream, independently of the replicated log of commands.
+    """
 
     name = "P14"
     rule = "after the same command all members have the same configuration, and answer alike"

@@ -112,7 +112,7 @@ class ThresholdHolds(Invariant):
 
 
 class AttemptsAsConfigured(Invariant):
-    """P9: the number of attempts, and one dead letter per sample."""
+    """P9: a sample has no more attempts than its queue allows, and at most one dead letter."""
 
     name = "P9"
     rule = "a sample is tried as often as configured, then is a dead letter exactly once"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OneMasterAnEpoch(Invariant):
-    """P5: the masters of each epoch, compared."""
+    """P5: a queue has at most one master in each epoch."""
 
     name = "P5"
     rule = "an epoch has one master"
@@ -43,7 +43,7 @@ class OneMasterAnEpoch(Invariant):
 
 
 class CommittedIsNeverOverwritten(Invariant):
-    """P6: every entry that any replica considers committed is the same at all replicas, for ever."""
+    """P6: an entry that any replica considers committed is the same at all replicas, for ever."""
 
     name = "P6"
     rule = "a committed entry is never overwritten"

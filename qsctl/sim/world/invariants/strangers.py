@@ -10,7 +10,10 @@ from qsctl.sim.world.services.stored import Operation, SetHardState
 
 
 class StrangersChangeNothing(Invariant):
-    """P15. A role that a stranger changed breaks another rule: no master, or two."""
+    """P15: frames of processes outside of the cluster change no replica's epoch.
+
+    A role that such a frame changed breaks another rule: no master, or two.
+    """
 
     name = "P15"
     rule = "a stranger raises no epoch"

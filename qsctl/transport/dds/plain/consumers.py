@@ -177,7 +177,7 @@ class PlainConsumers:
                 self._joining.append(DeliveryChannel(self._participant, self.delivery_topic, endpoint, self._extra))
 
     def vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
-        """Remove a consumer whose reader is gone, or that can no longer acknowledge; its earlier messages count."""
+        """Remove a consumer whose reader is gone or that cannot acknowledge; its earlier messages stay valid."""
         if endpoint.topic_name == self.acknowledgment_topic and endpoint.is_writer:
             read_all(self.poll, inbox)
             self._answering.pop(endpoint.handle, None)

@@ -33,7 +33,7 @@ class WireSequenceNumber(IdlStruct, typename="RTI.QueuingService.SequenceNumber_
 @dataclass
 @final
 class WireIdentity(IdlStruct, typename="RTI.QueuingService.SampleIdentity_t"):
-    """`SampleIdentity_t`."""
+    """`SampleIdentity_t`: the writer's GUID and the number of the sample among those of this writer."""
 
     writer_guid: WireGuid = field(default_factory=WireGuid)
     sequence_number: WireSequenceNumber = field(default_factory=WireSequenceNumber)
