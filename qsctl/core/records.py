@@ -174,6 +174,18 @@ class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False)
     is_allowed: bool
 
 
+class MembersChanged(msgspec.Struct, frozen=True, array_like=True, tag=26, gc=False):
+    """The members of a replication group from this entry on: those that have a vote, and the learners.
+
+    `removed` are the latest that were removed, latest last: what they still send has no effect.
+    """
+
+    queue: str
+    voters: tuple[str, ...]
+    learners: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """The configuration of a cluster from here on [QS 7.2]: the first master's own, or that of a snapshot.
 
@@ -263,6 +275,7 @@ QueueRecord: TypeAlias = (
     | EpochBegan
     | ReplicaRejoined
     | SendsAhead
+    | MembersChanged
     | ConfigurationKnown
 )
 """Records in the store of a queue or of its replication group; `queue` is the name of the queue or of the stream."""

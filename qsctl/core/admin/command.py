@@ -200,6 +200,26 @@ class ForceQuorum(msgspec.Struct, frozen=True, tag="force_quorum"):
     is_trial: bool = False
 
 
+class MemberAction(StrEnum):
+    """A change of the members of a replication group."""
+
+    ADD = "add"
+    PROMOTE = "promote"
+    REMOVE = "remove"
+
+
+class ChangeMembers(msgspec.Struct, frozen=True, tag="change_members"):
+    """UPDATE the members of a replication group, one at a time (an extension).
+
+    `queue` None: the configuration that the members share. `is_trial`: only report whether the change would be made.
+    """
+
+    queue: ResourceIdentifier | None
+    action: MemberAction
+    member: str
+    is_trial: bool = False
+
+
 class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
     """CREATE /recording: start recording the service's events into a folder on its own machine (an extension).
 
@@ -244,6 +264,7 @@ Command: TypeAlias = (
     | DeleteSubscriber
     | Shutdown
     | ForceQuorum
+    | ChangeMembers
     | GetConfiguration
     | RecordingCommand
 )

@@ -13,6 +13,7 @@ from qsctl.core.admin._reading import SampleReading
 from qsctl.core.admin._removal import SampleRemoval
 from qsctl.core.admin._samples import flag_samples, insert_samples, move_samples, remove_samples
 from qsctl.core.admin.command import (
+    ChangeMembers,
     Command,
     CreateQueue,
     CreateSubscriber,
@@ -86,7 +87,7 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_subscriber(host, now, _subscriber(host, subscriber), only_if_empty=only_if_empty)
             case Shutdown():
                 return [_shut_down(host)]
-            case ForceQuorum(queue):
+            case ForceQuorum(queue) | ChangeMembers(queue):
                 what = "the configuration" if queue is None else short_name(_queue(host, queue))
                 raise Refused(
                     f"{what} has no replicas here",

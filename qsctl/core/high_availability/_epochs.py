@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from qsctl.core.high_availability._members import GroupMembers
+
 SEEN_MAX: Final = 2**62
 """An election a nanosecond takes 146 years to come here; half of the numbers of a frame are left behind it."""
 
@@ -23,11 +25,11 @@ class SeenEpochs:
     """The epochs in which the other replicas are, by their own answers.
 
     Args:
-        quorum: the number of replicas that are one, this one among them.
+        members: of the group.
     """
 
-    def __init__(self, quorum: int) -> None:
-        self._quorum = quorum
+    def __init__(self, members: GroupMembers) -> None:
+        self._members = members
         self._answers: dict[str, int] = {}
 
     def note(self, replica: str, epoch: int) -> None:
@@ -37,7 +39,7 @@ class SeenEpochs:
 
     def highest(self, own_epoch: int) -> int:
         """Return the highest epoch that a quorum was seen in."""
-        if len(self._answers) + 1 < self._quorum:
+        if not self._members.is_quorum((*self._answers, self._members.name)):
             return own_epoch
         return max(own_epoch, *self._answers.values(), 0)
 

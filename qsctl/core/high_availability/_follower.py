@@ -16,7 +16,7 @@ from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import QueueReplay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined, SendsAhead
+from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
 from qsctl.identity import Guid, Incarnation
 from qsctl.instant import Nanoseconds
 
@@ -138,7 +138,7 @@ class Follower:
                 self.sends_ahead = True
                 for replay in replays.values():
                     replay.play(record)
-            elif kind is not ReplicaRejoined:
+            elif kind is not ReplicaRejoined and kind is not MembersChanged:
                 replay = replays[record.queue]
                 replay.play(record)
                 if replay.dead_letters:

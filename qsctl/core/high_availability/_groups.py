@@ -23,7 +23,7 @@ from hashlib import blake2b
 from typing import Final
 
 from qsctl.core.high_availability._log import ReplicatedLog
-from qsctl.core.high_availability._progress import quorum_of
+from qsctl.core.high_availability._members import quorum_of
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Frame, Roll
 from qsctl.identity import INCARNATION_MAX, NIL_GUID, NIL_INCARNATION, Incarnation, SampleIdentity

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from qsctl.core.high_availability._groups import group_with_most, incarnation_of, is_of_group
 from qsctl.core.high_availability._log import LastEntry, ReplicatedLog
-from qsctl.core.high_availability._progress import quorum_of
+from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability.ballot import Ballot
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.outgoing import Outgoing
@@ -52,8 +52,7 @@ class Learner:
 
     Args:
         stream: the group's name.
-        name: the replica's.
-        others: the other members.
+        members: of the group.
         ballot: the replica's vote.
         log: its log.
         outgoing: sends the frames.
@@ -64,8 +63,7 @@ class Learner:
     def __init__(
         self,
         stream: str,
-        name: str,
-        others: Sequence[str],
+        members: GroupMembers,
         ballot: Ballot,
         log: ReplicatedLog,
         outgoing: Outgoing,
@@ -74,9 +72,7 @@ class Learner:
         is_persistent: bool,
     ) -> None:
         self._stream = stream
-        self._name = name
-        self._others = others
-        self._quorum = quorum_of(len(others) + 1)
+        self._members = members
         self._ballot = ballot
         self._log = log
         self._outgoing = outgoing
@@ -89,7 +85,7 @@ class Learner:
         """Ask the others what they have; `run` distinguishes this process from those before it."""
         if self._asks_since_ns is None:
             self._asks_since_ns = now
-        for other in self._others:
+        for other in self._members.others:
             self._send(other, run, None)
 
     def receive(self, now: Nanoseconds, roll: Roll, run: int) -> bool:
@@ -100,28 +96,37 @@ class Learner:
         """
         if roll.answers is None:
             self._send(roll.sender, run, roll.run)
-        elif roll.answers == run:
+        elif roll.answers == run and roll.sender in self._members.others:
             self._answers[roll.sender] = (now, roll)
             return True
         return False
 
     def rolls(self, now: Nanoseconds) -> list[Roll]:
-        """Return the answers that still count."""
-        return [roll for at_ns, roll in self._answers.values() if now - at_ns <= 2 * self._master_timeout_ns]
+        """Return the answers of voters that still count."""
+        return [
+            roll
+            for at_ns, roll in self._answers.values()
+            if now - at_ns <= 2 * self._master_timeout_ns and self._members.is_voter(roll.sender)
+        ]
+
+    @property
+    def _own_vote(self) -> int:
+        """How many voters this replica is."""
+        return int(self._members.is_voter(self._members.name))
 
     def formation(self, now: Nanoseconds) -> Formation | None:
         """Return how the group forms by itself; None: it does not, see `lack`."""
         rolls = self.rolls(now)
         epoch, floor = _latest(rolls)
         if self._ballot.is_new:
-            blank_count = 1 + sum(_is_blank(roll) for roll in rolls)
-            is_complete = blank_count == 1 + len(self._others)
+            blank_count = self._own_vote + sum(_is_blank(roll) for roll in rolls)
+            is_complete = blank_count == len(self._members.voters)
             has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= self._master_timeout_ns
-            if floor > NOTHING or blank_count < self._quorum or not (is_complete or has_waited):
+            if floor > NOTHING or blank_count < self._members.quorum or not (is_complete or has_waited):
                 return None  # an answer may be on its way, of one that has something
             return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
-        is_complete = len(rolls) == len(self._others)
-        if self._is_persistent or not is_complete or len(self._voters(rolls)) >= self._quorum:
+        is_complete = len(rolls) + self._own_vote == len(self._members.voters)
+        if self._is_persistent or not is_complete or len(self._voters(rolls)) >= self._members.quorum:
             return None
         return Formation(epoch, floor, "the group forms anew: too few replicas have a log")
 
@@ -138,10 +143,10 @@ class Learner:
                 f"{self._stream}: a quorum of the replicas that answer has its log",
                 remedy="Wait for the election; `qsctl get replication` shows it.",
             )
-        if len(rolls) + 1 < self._quorum:
+        if (present := len(rolls) + self._own_vote) < self._members.quorum:
             raise Refused(
-                f"{self._stream}: {len(rolls) + 1} of {len(self._others) + 1} members answer, "
-                f"and {self._quorum} are a quorum",
+                f"{self._stream}: {present} of {len(self._members.voters)} members answer, "
+                f"and {self._members.quorum} are a quorum",
                 remedy="Start as many members first, with empty disks where theirs are lost.",
             )
         own, group = self._incarnation, self._group_with_most(rolls)
@@ -151,9 +156,9 @@ class Learner:
     def lack(self, now: Nanoseconds) -> str:
         """Return why there is no master, and what gets out of it, for people; empty: nothing is known to be lacking."""
         rolls = self.rolls(now)
-        present, needed = len(rolls) + 1, self._quorum
-        if present < needed:
-            return f"{present} of {len(self._others) + 1} members answer, and {needed} are a quorum: start the others"
+        count, needed = len(self._members.voters), self._members.quorum
+        if (present := len(rolls) + self._own_vote) < needed:
+            return f"{present} of {count} members answer, and {needed} are a quorum: start the others"
         own = abs(self._incarnation)
         if others := sorted(each.sender for each in rolls if own and each.incarnation not in (0, own, -own)):
             return (
@@ -163,7 +168,7 @@ class Learner:
         voters = self._voters(rolls)
         if len(voters) < needed and (not self._ballot.is_new or _latest(rolls)[1] > NOTHING):
             return (
-                f"{len(voters)} of {len(self._others) + 1} replicas are there with their log, and {needed} are a "
+                f"{len(voters)} of {count} replicas are there with their log, and {needed} are a "
                 "quorum: start the others, or accept the loss with `qsctl member force-quorum`"
             )
         if len(voters) >= needed and not self._can_elect(rolls):
@@ -177,7 +182,7 @@ class Learner:
     def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
         """Return those that have a vote in one group with this one, itself among them."""
         group = self._incarnation or self._group_with_most(rolls)
-        own = [] if self._ballot.is_learner else [Voter(self._log.last, self._ballot.floor)]
+        own = [] if self._ballot.is_learner or not self._own_vote else [Voter(self._log.last, self._ballot.floor)]
         return own + [
             Voter(LastEntry(roll.last_epoch, roll.last_index), LastEntry(roll.floor_epoch, roll.floor_index))
             for roll in rolls
@@ -191,7 +196,7 @@ class Learner:
         """Return whether there is a replica for which a quorum would vote, itself among it."""
         voters = self._voters(rolls)
         return any(
-            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._quorum
+            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._members.quorum
             for candidate, floor in voters
         )
 
@@ -203,7 +208,7 @@ class Learner:
         ballot, last = self._ballot, self._log.last
         frame = Roll(
             self._stream,
-            self._name,
+            self._members.name,
             ballot.epoch,
             run,
             last.epoch,

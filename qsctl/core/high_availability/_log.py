@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from qsctl.core.high_availability.frames import Entry
-from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
+from qsctl.core.records import Enqueued, EpochBegan, MembersChanged, QueueRecord
 from qsctl.identity import SampleIdentity
 
 TAKEN_BACK_MAX: Final = 65_536
@@ -62,6 +62,8 @@ class ReplicatedLog:
         self._incarnations: list[int] = []
         began = base.records[0] if base.records else None
         self._base_incarnation = began.incarnation if isinstance(began, EpochBegan) else 0
+        self._base_members = next((each for each in base.records[:2] if isinstance(each, MembersChanged)), None)
+        self._members: list[tuple[int, MembersChanged]] = []
         self._uncommitted: dict[tuple[str, SampleIdentity], int] = {}
 
     @property
@@ -97,6 +99,18 @@ class ReplicatedLog:
         at = bisect_right(self._epoch_starts, index) - 1
         return self._incarnations[at] if at >= 0 else self._base_incarnation
 
+    def members_at(self, index: int) -> MembersChanged | None:
+        """Return the members by the entries up to an index; None: they list none."""
+        for at, members in reversed(self._members):
+            if at <= index:
+                return members
+        return self._base_members
+
+    @property
+    def members_index(self) -> int:
+        """The index of the latest list of members; that of the snapshot: none is behind it."""
+        return self._members[-1][0] if self._members else self.base.index
+
     def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
         """Return records from an index behind `base.index` on, at most the given number."""
         at = first_index - self.base.index - 1
@@ -127,6 +141,8 @@ class ReplicatedLog:
             elif type(record) is Enqueued:
                 self._uncommitted[record.queue, record.identity] = index
                 self.appended_bytes += len(record.payload)
+            elif type(record) is MembersChanged:
+                self._members.append((index, record))
         self._records += records
 
     def first_conflict(self, first_index: int, entries: Sequence[Entry], previous_epoch: int) -> int:
@@ -159,6 +175,8 @@ class ReplicatedLog:
             self._epoch_starts.pop()
             self._epochs.pop()
             self._incarnations.pop()
+        while self._members and self._members[-1][0] >= from_index:
+            self._members.pop()
 
     def commit(self, index: int) -> Sequence[QueueRecord]:
         """Note that entries up to an index are at a quorum; return those that were not known to be."""
@@ -199,6 +217,8 @@ class ReplicatedLog:
         if kept:
             self._base_incarnation = self._incarnations[kept - 1]
         del self._epoch_starts[:kept], self._epochs[:kept], self._incarnations[:kept]
+        self._base_members = self.members_at(index)
+        self._members = [each for each in self._members if each[0] > index]
         self.base = base
 
     def install(self, base: LogSnapshot) -> None:

@@ -5,9 +5,10 @@ Decides: what is sent to which replica, how much of it at once, and when; and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability._progress import (
     ENTRIES_MAX,
     UNCONFIRMED_BYTES_MAX,
@@ -30,9 +31,7 @@ class Mastery:
 
     Args:
         stream: the group's.
-        name: the master's.
-        others: the other replicas.
-        quorum: how many replicas commit an entry.
+        members: of the group.
         epoch: of its election.
         log: its log, which ends with the first entry of this epoch.
         outgoing: where frames go.
@@ -45,9 +44,7 @@ class Mastery:
     def __init__(
         self,
         stream: str,
-        name: str,
-        others: Sequence[str],
-        quorum: int,
+        members: GroupMembers,
         epoch: int,
         log: ReplicatedLog,
         outgoing: Outgoing,
@@ -58,7 +55,7 @@ class Mastery:
         incarnation: Callable[[], int] = lambda: 0,
     ) -> None:
         self._stream = stream
-        self._name = name
+        self._name = members.name
         self._epoch = epoch
         self._log = log
         self._outgoing = outgoing
@@ -68,7 +65,7 @@ class Mastery:
         self._incarnation = incarnation
         self._sent: tuple[tuple[object, ...], Entries, int] | None = None
         """What the last frame was made of, that frame, and its octets of payloads: replicas mostly lack the same."""
-        self.progress = Progress(others, quorum, log.last_index, now)
+        self.progress = Progress(members, log.last_index, now)
         self.heartbeat_at_ns = now
 
     def has_quorum(self, now: Nanoseconds) -> bool:
@@ -90,6 +87,12 @@ class Mastery:
         """Give a sign to every replica, with what it lacks."""
         self.heartbeat_at_ns = now + self._heartbeat_ns
         for peer in self.progress:
+            if not self._replicate(now, peer):
+                self._send(now, peer, 0)
+
+    def follow_members(self, now: Nanoseconds) -> None:
+        """Replicate to the members that the log lists now; those that were removed are sent the commit of that."""
+        for peer in self.progress.follow_members(self._log.last_index + 1):
             if not self._replicate(now, peer):
                 self._send(now, peer, 0)
 

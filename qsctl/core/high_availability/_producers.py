@@ -20,6 +20,7 @@ from qsctl.core.high_availability._clients import Clients
 from qsctl.core.high_availability._followed import Fed
 from qsctl.core.high_availability._groups import incarnation_of
 from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability._staging import REPLICATE, Staging
 from qsctl.core.high_availability.ballot import Ballot
 from qsctl.core.high_availability.frames import Relayed
@@ -35,8 +36,7 @@ class Producers:
 
     Args:
         stream: the group's name.
-        name: the replica's.
-        others: the other members.
+        members: of the group.
         ballot: the replica's vote.
         log: its log.
         outgoing: where frames go.
@@ -49,8 +49,7 @@ class Producers:
     def __init__(
         self,
         stream: str,
-        name: str,
-        others: Sequence[str],
+        members: GroupMembers,
         ballot: Ballot,
         log: ReplicatedLog,
         outgoing: Outgoing,
@@ -60,8 +59,7 @@ class Producers:
         sample_timeout_ns: Nanoseconds,
     ) -> None:
         self._stream = stream
-        self._name = name
-        self._others = others
+        self._members = members
         self._ballot = ballot
         self._log = log
         self._outgoing = outgoing
@@ -88,8 +86,8 @@ class Producers:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
         if write.flags & REPLICATE and write.identity not in queue.held.known:
             incarnation = incarnation_of(self._ballot.state, self._log)
-            frame = Relayed(self._stream, self._name, self._ballot.epoch, queue.name, write, incarnation)
-            for other in self._others:
+            frame = Relayed(self._stream, self._members.name, self._ballot.epoch, queue.name, write, incarnation)
+            for other in self._members.others:
                 self._outgoing.send(other, frame, rests_on_writes=False)
         self._receive(now, queue, write, is_master=is_master)
 

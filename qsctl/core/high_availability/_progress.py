@@ -7,10 +7,11 @@ with it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability.frames import Entry
 from qsctl.core.records import Enqueued
 from qsctl.instant import Nanoseconds
@@ -30,6 +31,10 @@ UNCONFIRMED_BYTES_MAX: Final = 8 * FRAME_BYTES_MAX
 in memory and in the network is less than this and a frame more."""
 
 
+NEVER_NS: Final[Nanoseconds] = -(2**62)
+"""In the place of an instant: a replica confirmed nothing yet."""
+
+
 def entries_that_fit(entries: Sequence[Entry]) -> tuple[int, int]:
     """Return how many entries one frame contains, at least the first, and the octets of their payloads."""
     total = 0
@@ -39,11 +44,6 @@ def entries_that_fit(entries: Sequence[Entry]) -> tuple[int, int]:
             return count, total
         total += size
     return len(entries), total
-
-
-def quorum_of(replica_count: int) -> int:
-    """Return how many replicas are a quorum: the lowest number higher than half [QS 7.1.1.2]."""
-    return replica_count // 2 + 1
 
 
 class Peer:
@@ -113,15 +113,14 @@ class Progress:
     """The other replicas of a master.
 
     Args:
-        names: of the others.
-        quorum: how many replicas, the master among them, commit an entry.
+        members: of the group; a quorum of the voters among them commits an entry.
         next_index: the master's first own entry.
         now: the instant of its election.
     """
 
-    def __init__(self, names: Iterable[str], quorum: int, next_index: int, now: Nanoseconds) -> None:
-        self._peers = {name: Peer(name, next_index, now) for name in names}
-        self._quorum = quorum
+    def __init__(self, members: GroupMembers, next_index: int, now: Nanoseconds) -> None:
+        self._peers = {name: Peer(name, next_index, now) for name in members.others}
+        self._members = members
 
     def __iter__(self) -> Iterator[Peer]:
         return iter(self._peers.values())
@@ -129,10 +128,24 @@ class Progress:
     def __getitem__(self, name: str) -> Peer:
         return self._peers[name]
 
+    def follow_members(self, next_index: int) -> list[Peer]:
+        """Have a record of each other member, and of no other replica; return those that are not members any more."""
+        names = self._members.others
+        gone = [self._peers.pop(name) for name in self._peers.keys() - set(names)]
+        for name in names:
+            if name not in self._peers:
+                self._peers[name] = Peer(name, next_index, NEVER_NS)
+        return gone
+
+    def _voters(self) -> Iterator[Peer]:
+        return (each for each in self if not each.is_learner and self._members.is_voter(each.name))
+
     def quorum_index(self, own_index: int) -> int:
         """Return the highest index that a quorum of voters holds; `own_index` is durable at the master."""
-        held = sorted([own_index, *(each.match_index for each in self if not each.is_learner)], reverse=True)
-        return held[self._quorum - 1] if len(held) >= self._quorum else 0
+        members = self._members
+        own = [own_index] if members.is_voter(members.name) else []
+        held = sorted([*own, *(each.match_index for each in self._voters())], reverse=True)
+        return held[members.quorum - 1] if len(held) >= members.quorum else 0
 
     def committable(self, log: ReplicatedLog, own_index: int, epoch: int) -> int:
         """Return how far the log is committed now."""
@@ -141,9 +154,10 @@ class Progress:
         return index if index > log.commit_index and log.epoch_at(index) == epoch else log.commit_index
 
     def quorum_heard_at_ns(self) -> Nanoseconds:
-        """Return the latest instant since which a quorum confirmed something, the master itself being one."""
-        heard = sorted((each.heard_at_ns for each in self if not each.is_learner), reverse=True)
-        wanted = self._quorum - 1
+        """Return the latest instant since which a quorum confirmed something, the master itself counting as a voter."""
+        members = self._members
+        heard = sorted((each.heard_at_ns for each in self._voters()), reverse=True)
+        wanted = members.quorum - members.is_voter(members.name)
         if not wanted:
             return 2**62
-        return heard[wanted - 1] if len(heard) >= wanted else -1
+        return heard[wanted - 1] if len(heard) >= wanted else NEVER_NS

@@ -35,13 +35,12 @@ def with_replication(message: Outbound, statuses: Callable[[], Mapping[str, Repl
     return message
 
 
-def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str = "") -> ReplicationStatus:
+def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> ReplicationStatus:
     """Return the state of a replica.
 
     Args:
         replica: the replica.
         now: the instant.
-        replica_count: how many there are, as configured.
         note: the driver's note beside the reason of the role; empty: nothing.
     """
     log, mastery = replica.log, replica.mastery
@@ -59,8 +58,8 @@ def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str 
         role=replica.role.value,
         epoch=replica.epoch,
         master=replica.master,
-        replica_count=replica_count,
-        quorum_count=replica.quorum,
+        replica_count=len(replica.members.voters),
+        quorum_count=replica.members.quorum,
         up_to_date_count=up_to_date_count,
         has_quorum=has_quorum,
         lag_count=lag_count,

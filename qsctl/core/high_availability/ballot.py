@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from qsctl.core.high_availability._log import LastEntry
+from qsctl.core.high_availability._members import GroupMembers
 
 NO_VOTER: Final = "*"
 """In the place of a vote: the replica lost its log and has none until it holds the log again."""
@@ -54,14 +55,13 @@ class Ballot:
     """One replica's part in the elections of its group.
 
     Args:
-        name: the replica's own.
-        quorum: the number of votes that elect a master.
+        members: of the group; the voters among them elect a master.
         state: its durable state; changed only here.
     """
 
-    def __init__(self, name: str, quorum: int, state: HardState) -> None:
-        self._name = name
-        self._quorum = quorum
+    def __init__(self, members: GroupMembers, state: HardState) -> None:
+        self._name = members.name
+        self._members = members
         self.state = state
         self._votes: dict[str, None] = {}
         self._trial_epoch = 0
@@ -124,7 +124,7 @@ class Ballot:
     @property
     def has_quorum(self) -> bool:
         """Return whether the votes that were gathered make a master."""
-        return len(self._votes) >= self._quorum
+        return self._members.is_quorum(self._votes)
 
     @property
     def is_elected(self) -> bool:

@@ -72,7 +72,9 @@ class ReplicaCompaction:
     def _snapshot(self, index: int) -> LogSnapshot:
         epoch = self._log.epoch_at(index)
         self._over_bytes = self._log.appended_bytes + COMPACTED_OVER_BYTES
-        return LogSnapshot(index, epoch, self._follower.snapshot(epoch, self._log.incarnation_at(index)))
+        began, *others = self._follower.snapshot(epoch, self._log.incarnation_at(index))
+        members = self._log.members_at(index)
+        return LogSnapshot(index, epoch, (began, *others) if members is None else (began, members, *others))
 
     def _replace(self, snapshot: LogSnapshot) -> None:
         self._log.compact(snapshot.index, snapshot.records)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, cast
 
-from qsctl.core.admin.command import ForceQuorum, GetMessages
+from qsctl.core.admin.command import ChangeMembers, ForceQuorum, GetMessages
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -55,7 +55,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import MembersChanged, QueueRecord
 from qsctl.core.statistics.status import ReplicationStatus
 from qsctl.errors import QsctlError, Refused
 from qsctl.identity import NIL_INCARNATION, Incarnation
@@ -86,6 +86,7 @@ class Member:
         compacted_over_count: entries that a log keeps before it is compacted.
         configuration: how the configuration is replicated; None: it is not [QS 7.2].
         keeps_configuration: whether the log of the commands is stored: where the service's own state is.
+        is_joining: whether this member is new to a cluster of the others: it has no vote until a master made it one.
 
     Raises:
         Refused: the names are not as many as a queue's `queue_instances`, or the member's own is not among them, or one
@@ -102,11 +103,13 @@ class Member:
         compacted_over_count: int = COMPACTED_OVER_COUNT,
         configuration: ReplicationSettings | None = None,
         keeps_configuration: bool = True,
+        is_joining: bool = False,
     ) -> None:
         self.engine = engine
         self.name = engine.hosted.application_name
         check_names(self.name, names)
         self.names = tuple(sorted(names))
+        self._is_joining = is_joining
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
         self.outlived: set[StreamName] = set()
@@ -136,7 +139,7 @@ class Member:
             self.configuration = configuration_of(
                 engine,
                 configuration,
-                len(names),
+                self._formed_count,
                 lambda follower: self._replica_of(CONFIGURATION_STREAM, follower, configuration, keeps_configuration),
             )
         self._host()
@@ -250,8 +253,9 @@ class Member:
                 configuration.receive(now, message)
             elif type(message) is CommandRequest and (refused := self._refuse_reading(now, message)) is not None:
                 self._messages.append(refused)
-            elif type(message) is CommandRequest and type(message.command) is ForceQuorum:
-                self._force_quorum(now, message, message.command)
+            elif type(message) is CommandRequest and isinstance(message.command, ForceQuorum | ChangeMembers):
+                if matches(message.target, self.name):
+                    self._intervene(now, message, message.command)
             else:
                 if type(message) is CommandRequest:
                     self._note_creation(message)
@@ -312,7 +316,7 @@ class Member:
         """Return the refusal of a command that the cluster could not follow; `Turn` asks before the engine does it."""
         if self.configuration is not None:
             return None  # it is decided once the command is ordered
-        return refuse_change(self.engine.hosted, len(self.names), request)
+        return refuse_change(self.engine.hosted, self._formed_count, request)
 
     # As a member.
 
@@ -372,10 +376,7 @@ class Member:
 
     def statuses(self) -> dict[str, ReplicationStatus]:
         """Return the state of each replicated queue's replica, by the queue's full name."""
-        return {
-            name: status_of(replica, self.time.now, len(self.names), self.note)
-            for name, replica in self._by_queue.items()
-        }
+        return {name: status_of(replica, self.time.now, self.note) for name, replica in self._by_queue.items()}
 
     def _refuse_reading(self, now: Nanoseconds, request: CommandRequest) -> CommandReply | None:
         """Return the refusal of a command that reads samples where no replica decides about them; None: it does not
@@ -394,25 +395,47 @@ class Member:
         )
         return CommandReply(request.request, self.name, refusal(error))
 
-    def _force_quorum(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum) -> None:
-        """Let a replica of this member vote again by an operator's word, where its group cannot go on otherwise."""
-        if not matches(request.target, self.name):
-            return
+    @property
+    def _formed_count(self) -> int:
+        """How many members the cluster was formed with."""
+        return len(self.names) - self._is_joining
+
+    def _intervene(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum | ChangeMembers) -> None:
+        """Carry out an operator's command about a replica of this member, or refuse it."""
         try:
-            if command.queue is None:
-                name, replica = "the configuration", None if self.configuration is None else self.configuration.replica
+            replica = self._intervened(command)
+            if isinstance(command, ForceQuorum):
+                reply = Reply(ReturnCode.OK, replica.check_force(now))
+                if not command.is_trial:
+                    replica.force(now)
             else:
-                name = self.engine.hosted.queue(command.queue.bare).name
-                replica = self._by_queue.get(name)
-            if replica is None:
-                raise Refused(f"{name} is not replicated", remedy="Only what is replicated has a quorum.")
-            text = replica.check_force(now)
-            if not command.is_trial:
-                replica.force(now)
-            reply = Reply(ReturnCode.OK, text)
+                changed = replica.check_member_change(now, command.action, command.member)
+                reply = Reply(ReturnCode.OK, _list_of(changed))
+                if not command.is_trial:
+                    index = replica.change_members(now, changed)
+                    self._collect(now)  # before another change is checked
+                    replica.hold(CommandReply(request.request, self.name, reply, rests_on=index))
+                    replica.commit(now)
+                    return
         except QsctlError as error:
             reply = refusal(error)
         self._messages.append(CommandReply(request.request, self.name, reply))
+
+    def _intervened(self, command: ForceQuorum | ChangeMembers) -> Replica:
+        """Return the replica that a command is about.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it is not replicated.
+        """
+        if command.queue is None:
+            name, replica = "the configuration", None if self.configuration is None else self.configuration.replica
+        else:
+            name = self.engine.hosted.queue(command.queue.bare).name
+            replica = self._by_queue.get(name)
+        if replica is None:
+            raise Refused(f"{name} is not replicated", remedy="Only what is replicated has a quorum.")
+        return replica
 
     def _refuse(self, frame: Frame, reason: str) -> None:
         self.refused_frame_count += 1
@@ -433,7 +456,7 @@ class Member:
             queues.sort(key=lambda queue: not queue.settings.is_dead_letter)
             replica = former.get(stream)
             if replica is None or replica.follower.queues != queues:
-                check_size((queue.settings for queue in queues), len(self.names))
+                check_size((queue.settings for queue in queues), self._formed_count)
                 replica = self._replica(stream, queues)
                 added.append(replica)
             self.replicas[stream] = replica
@@ -452,7 +475,7 @@ class Member:
         self._replica_count += 1
         return Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
-            self._compacted_over_count, number, self.engine.hosted.draw_incarnation,
+            self._compacted_over_count, number, self.engine.hosted.draw_incarnation, is_joining=self._is_joining,
         )  # fmt: skip
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
@@ -556,3 +579,9 @@ class Member:
 def _has_log(stored: StoredLog) -> bool:
     """Return whether a replica was in a group, and not only names those that it left."""
     return bool(stored.records or stored.snapshot_index or stored.hard_state.epoch)
+
+
+def _list_of(members: MembersChanged) -> str:
+    """Return the members of a group in a sentence."""
+    learners = f"; learners: {', '.join(members.learners)}" if members.learners else ""
+    return f"{members.queue}: voters: {', '.join(members.voters)}{learners}"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from qsctl.core.high_availability import _progress as progress
+from qsctl.core.admin.command import MemberAction
 from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
 from qsctl.core.high_availability._epochs import SeenEpochs
@@ -29,7 +29,9 @@ from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_
 from qsctl.core.high_availability._learner import Learner
 from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
+from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
 from qsctl.core.high_availability._producers import Producers
+from qsctl.core.high_availability._progress import Peer
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
 from qsctl.core.high_availability.frames import (
@@ -47,7 +49,7 @@ from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
-from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined, SendsAhead
+from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
 from qsctl.errors import Refused
 from qsctl.identity import DrawIncarnation, Incarnation, no_incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -70,6 +72,7 @@ class Replica:
         compacted_over_count: entries that the log keeps before it is compacted.
         number: what its writes are counted from.
         draw: gives a new group its incarnation, where no command did.
+        is_joining: whether this replica is not one of the voters among `names`: a master is to add it.
     """
 
     def __init__(
@@ -85,11 +88,11 @@ class Replica:
         compacted_over_count: int = COMPACTED_OVER_COUNT,
         number: int = 0,
         draw: DrawIncarnation = no_incarnation,
+        *,
+        is_joining: bool = False,
     ) -> None:
         self.stream = stream
         self.name = name
-        self.others = [each for each in names if each != name]
-        """Shared with the learner and the producers, and changed in place: members are named while the process runs."""
         self._spread = jitter()
         self.run = now + int(self._spread * RUNS)
         """Distinguishes this process from those before it; drawn, so that no stranger answers to it by guessing."""
@@ -99,9 +102,10 @@ class Replica:
         """The present master, as far as it is known."""
         self.reason = ""
         self.log = ReplicatedLog()
-        self.quorum = progress.quorum_of(len(names))
-        self.ballot = Ballot(name, self.quorum, HardState())
-        self.epochs = SeenEpochs(self.quorum)
+        self.members = GroupMembers(stream, name, self.log, names, is_joining=is_joining)
+        """Shared with the other parts."""
+        self.ballot = Ballot(self.members, HardState())
+        self.epochs = SeenEpochs(self.members)
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
         self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
         self.follower = follower
@@ -112,7 +116,7 @@ class Replica:
         self._draw = draw
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
-        of_group = (stream, name, self.others, self.ballot, self.log, self.outgoing)
+        of_group = (stream, self.members, self.ballot, self.log, self.outgoing)
         self.producers = Producers(
             *of_group, follower.queues, self.clients, self.allegiance, settings.sample_timeout_ns
         )
@@ -146,7 +150,7 @@ class Replica:
 
     def name_others(self, names: Sequence[str]) -> None:
         """Take the names of all members, which were not known when the group was opened."""
-        self.others[:] = [each for each in names if each != self.name]
+        self.members.form_with(names)
 
     # Start.
 
@@ -186,6 +190,7 @@ class Replica:
             assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
             self.log.install(LogSnapshot(stored.snapshot_index, began.epoch, stored.snapshot_records))
         self.log.append(stored.records)
+        self.members.look()
         self.producers.remember_from(self.log.last.epoch)
         self.outgoing.durable_index = self.log.last_index
         if incarnation := self.ballot.state.incarnation or self.log.incarnation_at(self.log.last_index):
@@ -210,7 +215,7 @@ class Replica:
             "",
         ):  # else it is new to the group, and never confirmed anything
             self.allegiance.start(now)
-        self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, "", "the process started")
+        self._become(now, self._passive_role, "", "the process started")
         self.sleep(now)
 
     # Time.
@@ -229,12 +234,14 @@ class Replica:
             if self.mastery.heartbeat_at_ns <= now and self._leads(now):
                 self._change_pace(now)
                 self.mastery.beat(now)
+                self._yield_if_removed(now)
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
                 if self.master and self.allegiance.has_lost_master(now):
                     self._become(now, Role.LEARNER, "", "no sign of a master within master_timeout")
-                self._learner.call_the_roll(now, self.run)
+                if self.ballot.is_learner or not self.master:
+                    self._learner.call_the_roll(now, self.run)
                 self._form(now)
             else:
                 self._ask(now)
@@ -268,7 +275,7 @@ class Replica:
 
     def lose_time(self, now: Nanoseconds) -> None:
         """Lead no more, for how long ago the others confirmed is unknown."""
-        if self.mastery is not None and self.others:
+        if self.mastery is not None and self.members.others:
             self._follow(now, "", "the clock was set back")
 
     def _withholds_vote(self, now: Nanoseconds, candidate: str) -> bool:
@@ -290,6 +297,7 @@ class Replica:
         assert self.mastery is not None, f"{self.name} is {self.role} of {self.stream} and recorded {records!r}"
         assert first_index == self.log.last_index + 1, "the queues are in the state of the log's last entry"
         self.log.append(records)
+        self._look_at_members(now)
         self.clients.note_entries(first_index, records)
         self.outgoing.write_records(first_index, records, truncates=False)
         self.follower.recorded(self.log.last_index)
@@ -307,6 +315,7 @@ class Replica:
         if self.mastery is not None:
             self.mastery.replicate(now)
         self.commit(now)
+        self._yield_if_removed(now)
 
     def fail(self, now: Nanoseconds) -> None:
         """Be silent from now on: the store failed, and what is in it is unknown."""
@@ -325,8 +334,8 @@ class Replica:
         """
         if self.is_failed:
             return ""
-        if frame.sender not in self.others:
-            return "it is not a member of this replication group"
+        if frame.sender not in self.members.others and (reason := self._bar(frame)):
+            return reason
         if isinstance(frame, Roll):
             self._receive_roll(now, frame)
             return ""
@@ -400,13 +409,14 @@ class Replica:
             learner.rejoins_at_index = self.log.last_index + 1
             self.follower.record(now, ReplicaRejoined(self.stream, confirmed.sender, confirmed.run))
         self.commit(now)
+        self._yield_if_removed(now)
         return ""
 
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
         if not self._learner.receive(now, roll, self.run):
             return
         own = self.incarnation
-        group = right_group(own, self.ballot.state.left, len(self.others) + 1, self._learner.rolls(now))
+        group = right_group(own, self.ballot.state.left, len(self.members.voters), self._learner.rolls(now))
         if group != own and group != -own:
             self._change_group(now, group)
         if is_of_another_group(self.incarnation, roll):
@@ -470,7 +480,7 @@ class Replica:
             is_trial,
             self.incarnation,
         )
-        for other in self.others:
+        for other in self.members.others:
             self.outgoing.send(other, frame, rests_on_writes=not is_trial)
         if self.ballot.has_quorum:  # it is alone
             self._win(now, is_trial=is_trial)
@@ -510,9 +520,9 @@ class Replica:
         self.outgoing.write_records(index, [began], truncates=False)
         self.follower.follow(self.log, index)
         self.clients.lead(self.epoch, index)
-        of_log = (self.quorum, self.epoch, self.log, self.outgoing)
+        of_log = (self.epoch, self.log, self.outgoing)
         self.mastery = Mastery(
-            self.stream, self.name, self.others, *of_log, now, self.master_timeout_ns,
+            self.stream, self.members, *of_log, now, self.master_timeout_ns,
             sends_payloads=self.follower.sends_payloads, incarnation=lambda: self.incarnation,
         )  # fmt: skip
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
@@ -531,6 +541,7 @@ class Replica:
         index = mastery.committable()
         if index > self.log.commit_index:
             self.clients.note_commit(self.log.commit(index))
+            self._look_at_members(now)
             self.agree()
             if self.follower.follows_commit:
                 self.follower.follow(self.log, index)
@@ -547,17 +558,103 @@ class Replica:
 
         `waits`: rather wait for that. Where no other is there, it is master to the end.
         """
-        present = [] if self.mastery is None else [each for each in self.mastery.present(now) if not each.is_learner]
+        present = [] if self.mastery is None else self._successors(now, self.mastery)
         if not present:
             return True
         successor = max(present, key=lambda peer: peer.match_index)
         if waits and successor.match_index < self.log.last_index:
             return False
-        self._follow(now, "", f"it leaves, and hands over to {successor.name}")
-        for other in self.others:
-            farewell = Farewell(self.stream, self.name, self.epoch, successor.name, self.incarnation)
-            self.outgoing.send(other, farewell, rests_on_writes=False)
+        self._hand_over_to(now, successor.name, "it leaves")
         return True
+
+    def _successors(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
+        return [peer for peer in mastery.present(now) if not peer.is_learner and self.members.is_voter(peer.name)]
+
+    def _hand_over_to(self, now: Nanoseconds, successor: str, reason: str) -> None:
+        self._follow(now, "", f"{reason}, and hands over to {successor}" if successor else reason)
+        for other in self.members.others:
+            farewell = Farewell(self.stream, self.name, self.epoch, successor, self.incarnation)
+            self.outgoing.send(other, farewell, rests_on_writes=False)
+
+    # Members.
+
+    def check_member_change(self, now: Nanoseconds, action: MemberAction, name: str) -> MembersChanged:
+        """Return the members of the group after a change of them.
+
+        Raises:
+            Refused: the change cannot be made, or not now; the message names the reason.
+        """
+        mastery, log = self.mastery, self.log
+        if mastery is None:
+            raise Refused(
+                f"{self.stream}: {self.name} is not its master; {self.master or 'none'} is",
+                remedy="The master changes the members; `qsctl get replication` shows it.",
+            )
+        if log.commit_index < self.clients.own_epoch_index or log.commit_index < log.members_index:
+            # Two masters that each changed the list of the last committed entry would have quorums without overlap.
+            raise Refused(
+                f"{self.stream}: an earlier change of the members or of the master is not committed yet",
+                remedy="Wait until it is: one member is changed at a time.",
+            )
+        changed = changed_members(self.members.latest, action, name)
+        heard = [self.name, *(peer.name for peer in mastery.present(now) if not peer.is_learner)]
+        if not is_quorum(changed.voters, heard):
+            missing = ", ".join(sorted(set(changed.voters).difference(heard)))
+            raise Refused(
+                f"{self.stream}: of the {len(changed.voters)} voters that there would be, "
+                f"{missing} did not answer within master_timeout, and the others are not a quorum",
+                remedy="Start these members first, or remove one of them.",
+            )
+        if action is MemberAction.PROMOTE:
+            peer = mastery.progress[name]
+            if name not in heard or peer.match_index < log.commit_index:
+                raise Refused(
+                    f"{self.stream}: {name} has {peer.match_index} of {log.commit_index} committed entries, "
+                    "or did not answer within master_timeout",
+                    remedy="Wait until it has caught up; `qsctl member list` shows it.",
+                )
+        return changed
+
+    def change_members(self, now: Nanoseconds, changed: MembersChanged) -> int:
+        """Put a list of members into the log, after `check_member_change`; return its index."""
+        index = self.log.last_index + 1
+        self.follower.record(now, changed)
+        return index
+
+    def _look_at_members(self, now: Nanoseconds) -> None:
+        """Do what follows from a change of the members that the log lists."""
+        if not self.members.look():
+            return
+        if self.mastery is not None:
+            self.mastery.follow_members(now)
+        elif self.role in (Role.SLAVE, Role.LEARNER) and self.role is not self._passive_role:
+            reason = "it is a voter of the group" if self.members.may_lead else "it has no vote in the group"
+            self._become(now, self._passive_role, self.master, reason)
+            self.sleep(now)
+
+    def _yield_if_removed(self, now: Nanoseconds) -> None:
+        """Lead no more, once it is committed that this replica has no vote."""
+        if self.mastery is not None and not self.members.may_lead:
+            successors = self._successors(now, self.mastery)
+            successor = max(successors, key=lambda peer: peer.match_index).name if successors else ""
+            self._hand_over_to(now, successor, "it was removed from the group")
+
+    def _bar(self, frame: Frame) -> str:
+        """Return why a frame of a process that is not a member has no effect; empty: it has one.
+
+        Members that this replica does not know yet are known to those of whose group it is. They may need its vote, and
+        it must follow them.
+        """
+        if self.members.is_former(frame.sender):
+            return "it was removed from this replication group"
+        is_question = isinstance(frame, Roll) and frame.answers is None and frame.sender != self.name
+        may_be_unknown = is_question or isinstance(frame, Canvass | Entries | Snapshot)
+        own = self.incarnation
+        if may_be_unknown and frame.incarnation == own > 0:
+            return ""
+        if may_be_unknown and not own and frame.incarnation > 0 and frame.sender != self.name:
+            return ""
+        return "it is not a member of this replication group"
 
     def hold(self, message: Outbound) -> None:
         """Let a message of a queue leave once it may."""
@@ -599,6 +696,7 @@ class Replica:
                 log.truncate(conflict)
                 self.clients.forget_from(conflict)
             log.append(records)
+            self._look_at_members(now)
             self.outgoing.write_records(conflict, records, truncates=truncates)
             for place in passed_on:
                 self.producers.accept(records[place], conflict + place)
@@ -640,6 +738,7 @@ class Replica:
             self.follower.forget(now)
         self.follower.begin(now, base)
         self.log.install(base)
+        self._look_at_members(now)
         self.clients.forget_from(0)
         self.outgoing.write_snapshot(base.index, base.records, installs=True)
         if awaits_beginning:
@@ -670,6 +769,7 @@ class Replica:
         if index <= log.commit_index:
             return True
         records = log.commit(index)
+        self._look_at_members(now)
         self.agree()
         try:
             self.follower.follow(log, index)
@@ -702,6 +802,8 @@ class Replica:
             self.follower.forget(now)
 
     def _form(self, now: Nanoseconds, *, is_forced: bool = False) -> None:
+        if not self.ballot.is_learner:
+            return
         formation = self._learner.forced(now) if is_forced else self._learner.formation(now)
         if formation is not None:
             self.producers.remember_from(formation.floor.epoch)
@@ -753,6 +855,7 @@ class Replica:
             if index < self.log.last_index:
                 self.log.commit_index = index
                 self.log.truncate(index + 1)
+                self._look_at_members(now)
                 self.outgoing.write_records(index + 1, (), truncates=True)
         self._form(now, is_forced=True)
 
@@ -778,12 +881,13 @@ class Replica:
         self.log.install(EMPTY)
         self.clients.forget_from(0)
         self.run += 1
-        self.epochs = SeenEpochs(self.quorum)
+        self.members.look()
+        self.epochs = SeenEpochs(self.members)
         self.producers.remember_from(0)
         self.outgoing.write_snapshot(0, (), installs=True)
         self.outgoing.write_hard_state(self.ballot.state)
         self.follower.be(Incarnation(incarnation))
-        self.master, self.role = "", Role.LEARNER if self.ballot.is_learner else Role.SLAVE
+        self.master, self.role = "", self._passive_role
         reason = f"{held_count} samples that it held were of a queue of this name that was deleted; they are dropped"
         self.changes.append(RoleChanged(now, self.stream, self.role, self.epoch, "", reason, incarnation))
         self.reason = reason
@@ -799,14 +903,14 @@ class Replica:
 
     def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
         """Have a vote again: a quorum without this replica committed an entry since it lost its log."""
-        if self.role is Role.LEARNER and rejoined.run == self.run:
+        if self.ballot.is_learner and rejoined.run == self.run:
             held = LastEntry(self.log.epoch_at(self.log.commit_index), self.log.commit_index)
             self._vote_again(now, self.epoch, self.master, held, "it holds the log again")
 
     def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, floor: LastEntry, reason: str) -> None:
         self.ballot.regain_vote(epoch, spent_on, floor)
         self.outgoing.write_hard_state(self.ballot.state)
-        self._become(now, Role.SLAVE, self.master, reason)
+        self._become(now, self._passive_role, self.master, reason)
         self.sleep(now)
 
     # Roles.
@@ -820,7 +924,11 @@ class Replica:
             self.clients.step_down()
             self.producers.stage_again(now, self.follower.step_down(now, self.log))
             self.sleep(now)
-        self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, master, reason)
+        self._become(now, self._passive_role, master, reason)
+
+    @property
+    def _passive_role(self) -> Role:
+        return Role.SLAVE if self.members.may_lead and not self.ballot.is_learner else Role.LEARNER
 
     def _stand(self, now: Nanoseconds, reason: str) -> None:
         if self.log.last < self.ballot.floor:
@@ -837,7 +945,7 @@ class Replica:
 
     def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
         """Wait for a sign of a master, or for the others."""
-        if self.ballot.is_learner:
+        if self._passive_role is Role.LEARNER:
             self._wakes_at_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
             return
         if is_retry:

@@ -29,6 +29,7 @@ from qsctl.core.records import (
     DeadLetterReason,
     Enqueued,
     EpochBegan,
+    MembersChanged,
     MovedFrom,
     QueueRecord,
     Record,
@@ -98,7 +99,7 @@ class QueueReplay:
                 self._held.remember(record.next_position, record.identities)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
-            case ReplicaRejoined() | SendsAhead() | ConfigurationKnown():
+            case ReplicaRejoined() | SendsAhead() | MembersChanged() | ConfigurationKnown():
                 pass
             case Returned() | Undeliverable():
                 sample = self._by_position.get(record.position)

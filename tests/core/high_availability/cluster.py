@@ -108,6 +108,8 @@ class Process:
         self.compacted_over_count = 8_192
         self.configuration: ReplicationSettings | None = None
         """How the configuration is replicated."""
+        self.is_joining = False
+        """It was not a member when the cluster was formed."""
         self.service_records: list[Record] = []
         """The service's own state, as it is stored."""
         self._resting: dict[str, Store] = {}
@@ -120,7 +122,7 @@ class Process:
             engine.replay(record)
         self.member = Member(
             engine, self.names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
-            configuration=self.configuration,
+            configuration=self.configuration, is_joining=self.is_joining,
         )  # fmt: skip
         self.member.stored_before = lambda stream: self._resting.get(stream, Store()).load()
         self._resting = {
@@ -222,6 +224,15 @@ class Cluster:
 
     def __iter__(self) -> Any:
         return (process for process in self.processes.values() if process.is_up)
+
+    def join(self, name: str) -> Process:
+        """Start a process that knows the members that the cluster was formed with, and is none of them."""
+        first = self.processes["a"]
+        formed = [each for each in first.names if each != name]
+        process = self.processes[name] = Process(name, [*formed, name], first._queues, lambda: 0.5)
+        process.configuration, process.is_joining = first.configuration, True
+        process.start(self.now, is_new=True)
+        return process
 
     def cut(self, *names: str) -> None:
         """Isolate these from the others, and leave them with each other."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, WRITER
@@ -20,3 +23,8 @@ def log_of(*records: QueueRecord) -> ReplicatedLog:
     log = ReplicatedLog()
     log.append(records)
     return log
+
+
+def members_of(log: ReplicatedLog, others: Iterable[str]) -> GroupMembers:
+    """The voters `a`, whose log this is, and the others."""
+    return GroupMembers(STREAM, "a", log, ("a", *others))

@@ -16,6 +16,7 @@ import pytest
 from qsctl.core.high_availability import _learner as learner
 from qsctl.core.high_availability import _log as log
 from qsctl.core.high_availability import _mastery as mastery
+from qsctl.core.high_availability import _members as members
 from qsctl.core.high_availability import _producers as producers
 from qsctl.core.high_availability import _progress as progress
 from qsctl.core.high_availability import _staging as staging
@@ -147,7 +148,7 @@ def forgets_identities(patch: pytest.MonkeyPatch) -> None:
 
 def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
     """Two of four, and one of two or three, elect and commit."""
-    patch.setattr(progress, "quorum_of", lambda replica_count: max(1, replica_count // 2))
+    patch.setattr(members, "quorum_of", lambda replica_count: max(1, replica_count // 2))
 
 
 def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:

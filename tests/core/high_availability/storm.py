@@ -157,7 +157,11 @@ class Storm:
     def may_crash_volatile(self) -> bool:
         """A majority of the memories must live."""
         replicas = [process.replica for process in self.cluster]
-        return sum(not replica.ballot.is_learner for replica in replicas) > replicas[0].quorum if replicas else False
+        return (
+            sum(not replica.ballot.is_learner for replica in replicas) > replicas[0].members.quorum
+            if replicas
+            else False
+        )
 
     def crash(self, name: str | None) -> None:
         if name is not None:

@@ -11,7 +11,7 @@ from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.records import Enqueued
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, WRITER, Cluster, queue, write
-from tests.core.high_availability.logs import began, log_of
+from tests.core.high_availability.logs import began, log_of, members_of
 
 PAYLOAD = bytes(300_000)
 
@@ -25,7 +25,8 @@ class Sending:
         ]
         self.log = log_of(began(1))
         self.outgoing = Outgoing(STREAM, is_stored=False, number=0)
-        self.mastery = Mastery(STREAM, "a", ["b"], 2, 1, self.log, self.outgoing, 0, TIMEOUT_NS, sends_payloads=True)
+        members = members_of(self.log, "b")
+        self.mastery = Mastery(STREAM, members, 1, self.log, self.outgoing, 0, TIMEOUT_NS, sends_payloads=True)
         self.log.append(samples)
         self.outgoing.durable_index = self.log.last_index
 

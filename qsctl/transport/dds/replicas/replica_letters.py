@@ -33,6 +33,7 @@ from qsctl.core.records import (
     ConfigurationKnown,
     Enqueued,
     EpochBegan,
+    MembersChanged,
     Remembered,
     ReplicaRejoined,
     Returned,
@@ -231,6 +232,10 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
             _check_numbers(record.next_position)
         elif type(record) is ReplicaRejoined:
             _check_numbers(record.run)
+        elif type(record) is MembersChanged:
+            names = (*record.voters, *record.learners, *record.removed)
+            if not record.voters or len(set(names)) < len(names):
+                raise Malformed("a list of members without voters, or with a name twice")
         elif type(record) is ConfigurationKnown:
             try:
                 check_hostable(record)

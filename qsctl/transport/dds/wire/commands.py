@@ -9,6 +9,7 @@ read is answered with an ERROR and the reason; a request for another kind of ser
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -17,6 +18,7 @@ import msgspec
 
 from qsctl.config.writer import queue_snippet, queue_text, subscriber_snippet
 from qsctl.core.admin.command import (
+    ChangeMembers,
     Command,
     CommandAction,
     CreateQueue,
@@ -33,6 +35,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MemberAction,
     MoveSamples,
     RemoveSamples,
     Shutdown,
@@ -270,10 +273,19 @@ FORCE_QUORUM_TRIAL: Final = "force_quorum_trial"
 """The body of an ENABLE of a queue: what is to be enabled is a quorum; a trial only answers what would become of it."""
 
 
+_MEMBER_BODY: Final = re.compile(rf"({'|'.join(MemberAction)})_member(_trial)? (\S.{{0,254}})")
+"""The body of an ENABLE that changes the members of a replication group: action, perhaps a trial, and the member."""
+
+
 def _enable(resource: ResourceIdentifier, body: str) -> Command:
+    changed = _MEMBER_BODY.fullmatch(body)
+    is_queue = resource.leaf is None and resource.is_queue()
+    if changed is not None and (is_queue or resource == CONFIGURATION):
+        action, trial, member = changed.groups()
+        return ChangeMembers(resource if is_queue else None, MemberAction(action), member, trial is not None)
     if resource == CONFIGURATION and body in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
         return ForceQuorum(None, body == FORCE_QUORUM_TRIAL)
-    if resource.leaf is not None or not resource.is_queue() or body not in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
+    if not is_queue or body not in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
         raise UsageError(
             f"{resource} cannot be enabled with {body[:80]!r}",
             remedy=f"Name a replicated queue or {CONFIGURATION}, with the body {FORCE_QUORUM} or {FORCE_QUORUM_TRIAL}.",
@@ -414,6 +426,10 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
         case ForceQuorum(queue, is_trial):
             resource = CONFIGURATION if queue is None else queue.bare
             body = FORCE_QUORUM_TRIAL if is_trial else FORCE_QUORUM
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(resource), body
+        case ChangeMembers(queue, action, member, is_trial):
+            resource = CONFIGURATION if queue is None else queue.bare
+            body = f"{action}_member{'_trial' if is_trial else ''} {member}"
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(resource), body
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

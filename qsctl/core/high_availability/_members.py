@@ -1,0 +1,141 @@
+"""The members of a replication group, as a function of its log [QS 7.1].
+
+Decides: which replicas have a vote, how many are a quorum, and which change of the members may follow. The rules are
+those of Ongaro, *Consensus: Bridging Theory and Practice* (2014), sections 4.1 to 4.4: one member at a time, so that
+each quorum of the former members overlaps with each of the latter. A list of members takes effect at a replica once it
+is appended there, and is taken back with its entry.
+
+A member is added as a learner: it receives the log and counts for no quorum until it is promoted. What the log lists
+from its beginning is the list that the group was formed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from msgspec import structs
+
+from qsctl.core.admin.command import MemberAction
+from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.records import MembersChanged
+from qsctl.errors import Refused
+
+REMOVED_MAX: Final = 64
+"""Names of removed members that a list contains."""
+
+
+def quorum_of(replica_count: int) -> int:
+    """Return how many replicas are a quorum: the lowest number higher than half [QS 7.1.1.2]."""
+    return replica_count // 2 + 1
+
+
+def is_quorum(voters: Collection[str], names: Iterable[str]) -> bool:
+    """Return whether the voters among these names are a quorum."""
+    return len(set(voters).intersection(names)) >= quorum_of(len(voters))
+
+
+class GroupMembers:
+    """The members of one replica's group, by its log.
+
+    Args:
+        stream: the group's name.
+        name: the replica's.
+        log: its log.
+        names: the members that the group was formed with.
+        is_joining: whether this replica is not one of the voters among them.
+    """
+
+    def __init__(
+        self, stream: str, name: str, log: ReplicatedLog, names: Sequence[str], *, is_joining: bool = False
+    ) -> None:
+        self.name = name
+        self._stream = stream
+        self._log = log
+        self.others: list[str] = []
+        """All with which this replica exchanges frames: the other members of the latest and of the committed list."""
+        self.form_with(names, is_joining=is_joining)
+
+    def form_with(self, names: Sequence[str], *, is_joining: bool = False) -> None:
+        """Set the members that the group was formed with."""
+        voters = tuple(each for each in names if not (is_joining and each == self.name))
+        self._first = MembersChanged(self._stream, voters, (self.name,) if is_joining else ())
+        self._take(self._first, self._first)
+        self.look()
+
+    def look(self) -> bool:
+        """Adopt what the log lists now; return whether anything changed."""
+        latest = self._log.members_at(self._log.last_index) or self._first
+        committed = self._log.members_at(self._log.commit_index) or self._first
+        if latest is self.latest and committed is self._committed:
+            return False
+        self._take(latest, committed)
+        return True
+
+    def _take(self, latest: MembersChanged, committed: MembersChanged) -> None:
+        self.latest, self._committed = latest, committed
+        self._voters = frozenset(latest.voters)
+        self.quorum = quorum_of(len(latest.voters))
+        names = dict.fromkeys((*latest.voters, *latest.learners, *committed.voters, *committed.learners))
+        self.others[:] = [each for each in names if each != self.name]
+
+    @property
+    def voters(self) -> Sequence[str]:
+        """The members that have a vote."""
+        return self.latest.voters
+
+    @property
+    def may_lead(self) -> bool:
+        """Return whether this replica may be a candidate.
+
+        One that is being removed may: perhaps it alone has the entry that removes it, and no log without that entry
+        gets its vote.
+        """
+        return self.name in self._voters or self.name in self._committed.voters
+
+    @property
+    def is_removed(self) -> bool:
+        """Return whether this replica is no member any more."""
+        return self.name in self._committed.removed
+
+    def is_voter(self, name: str) -> bool:
+        """Return whether a replica has a vote."""
+        return name in self._voters
+
+    def is_former(self, name: str) -> bool:
+        """Return whether it is committed that a replica was removed."""
+        return name in self._committed.removed
+
+    def is_quorum(self, names: Collection[str]) -> bool:
+        """Return whether the voters among these names are a quorum."""
+        return is_quorum(self._voters, names)
+
+
+def changed_members(former: MembersChanged, action: MemberAction, name: str) -> MembersChanged:
+    """Return the members after a change.
+
+    Raises:
+        Refused: the change is not one of these members.
+    """
+    voters, learners = former.voters, former.learners
+    is_member = name in voters or name in learners
+    if action is MemberAction.ADD:
+        if is_member:
+            raise Refused(f"{former.queue}: {name} is a member", remedy="`qsctl member list` shows the members.")
+        left = tuple(each for each in former.removed if each != name)
+        return structs.replace(former, learners=(*learners, name), removed=left)
+    if not is_member:
+        raise Refused(
+            f"{former.queue}: {name} is not a member; there are {', '.join((*voters, *learners))}",
+            remedy="`qsctl member add` makes it one.",
+        )
+    left = tuple(each for each in learners if each != name)
+    if action is MemberAction.PROMOTE:
+        if name in voters:
+            raise Refused(f"{former.queue}: {name} has a vote", remedy="`qsctl member list` shows the members.")
+        return structs.replace(former, voters=(*voters, name), learners=left)
+    remaining = tuple(each for each in voters if each != name)
+    if not remaining:
+        raise Refused(f"{former.queue}: {name} is the only member that has a vote", remedy="Add another one first.")
+    removed = (*(each for each in former.removed if each != name), name)[-REMOVED_MAX:]
+    return MembersChanged(former.queue, remaining, left, removed)
