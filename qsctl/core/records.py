@@ -175,15 +175,11 @@ class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False)
 
 
 class MembersChanged(msgspec.Struct, frozen=True, array_like=True, tag=26, gc=False):
-    """The members of a replication group from this entry on: those that have a vote, and the learners.
-
-    `removed` are the latest that were removed, latest last: what they still send has no effect.
-    """
+    """The members of a replication group from this entry on: those that have a vote, and the learners."""
 
     queue: str
     voters: tuple[str, ...]
     learners: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):

@@ -35,6 +35,7 @@ from qsctl.core.records import (
     DeadLetterReason,
     Enqueued,
     EpochBegan,
+    MembersChanged,
     Remembered,
     RemovalCause,
     Removed,
@@ -224,7 +225,7 @@ class Drawn:
         numbers = self._numbers
         name, position = self._queue(), numbers.of(1, 2, 3, 4, 0, 5, 6, 2**63 - 1)
         reason = DeadLetterReason(numbers.next() % 2)
-        match numbers.next() % 12:
+        match numbers.next() % 13:
             case 0:
                 return EpochBegan(stream, self._epoch(stream), "b", self._bit())
             case 1:
@@ -250,6 +251,8 @@ class Drawn:
                 return ConfigurationKnown(stream, "origin", {}, {})
             case 10:
                 return SendsAhead(stream, self._bit())
+            case 11:
+                return MembersChanged(stream, NAMES[: numbers.next() % 4], NAMES[1 + numbers.next() % 3 :])
             case _:
                 return Ordered(name, position, self._identity(), 1, numbers.of(2, INFINITE_NS, 0), numbers.next())
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.core.admin.command import (
+    ChangeMembers,
     Command,
     CreateQueue,
     CreateSubscriber,
@@ -27,6 +28,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MemberAction,
     MoveSamples,
     RemoveSamples,
     Shutdown,
@@ -170,6 +172,8 @@ def over_the_wire(command: Command) -> Command:
         ForceQuorum(QUEUE, is_trial=True),
         ForceQuorum(None),
         ForceQuorum(None, is_trial=True),
+        ChangeMembers(QUEUE, MemberAction.ADD, "lab 4"),
+        ChangeMembers(None, MemberAction.REMOVE, "a_member", is_trial=True),
         Shutdown(),
         StartRecording("a folder", "events", 5 << 30, 0.25),
         StopRecording(),

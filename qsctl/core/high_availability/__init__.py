@@ -3,7 +3,7 @@
 The protocol is that of Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (Raft, 2014), with
 its pre-vote, here a *trial*; the names are those of [QS 7]. This is its contract, as `core.turn` has that of a driver.
 
-Promises, as long as more than half of the configured members (`queue_instances`) keep their logs:
+Promises, as long as more than half of the members that have a vote keep their logs:
 
 - A sample that was answered 1 is in the logs of a quorum. It is delivered and acknowledged, or becomes a dead letter,
   expires, or is flushed or deleted with its queue. A committed entry is never replaced.
@@ -18,7 +18,8 @@ Assumptions:
 - A sync that returned is durable. Only under `<synchronization>` FULL is a sync waited for at all.
 - The network may lose, double, delay and reorder letters. A forged one that no member can have sent is refused; but
   letters are not signed, and a process that can write to the domain can write in a member's name.
-- The members are fixed: none is added or removed while the service runs.
+- A member that was removed is stopped: alone it disturbs nothing, but a quorum of removed members that all lost their
+  logs would form a group of their own.
 
 Who writes what, and when. The log of a group is the records of its queues (`log`); the epoch of an entry is that of
 the last `EpochBegan` before it. Beside it a replica stores its hard state (`ballot.HardState`).
@@ -59,14 +60,26 @@ by index. A vote leaves once it is durable. A replica that confirmed a master's 
 a quorum for `master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds
 all, and hands over (`Farewell`).
 
+Members (`members`). A group is formed with `queue_instances` members that have a vote. From then on its log lists them:
+an operator's command adds a learner, which receives the log and counts for no quorum, gives one that has caught up a
+vote, or removes a member. One member is changed at a time, so that any quorum of the former list overlaps with any of
+the latter. A list takes effect at a replica once it is appended there, durable or not, and is taken back with its
+entry; snapshots contain the list that is committed. The master refuses a change before an entry of its own epoch and
+the change before are committed, else two masters could each change the same list and have disjoint quorums; and one
+after which the voters that answered within `master_timeout` would be no quorum. A master that is removed leads until
+that is committed, does not count itself, and hands over. A replica that is being removed may still be a candidate, for
+it alone may have the entry; one whose removal is committed may not. Canvasses and entries of a process that is not
+listed have an effect where they are of this group, since the receiver may be behind; votes and confirmations have none.
+One that was removed and missed it gets no vote of those that did not: their logs are more up to date.
+
 Losses. A replica whose log is gone, damaged, or shorter than at its orderly close, and any volatile one that restarts,
 is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss
 (`ReplicaRejoined`). Where too few logs are left, a group forms by an operator's command (`qsctl member force-quorum`);
 volatile replicas form anew once all are present. A write or sync that failed is not tried again: the replica is silent
 until its process starts again.
 
-Refused without effect, counted, and reported (`FrameRefused`): a frame of a process that is not a member, or of another
-creation of the queue; an epoch that is too far ahead; entries or a snapshot of a second master of the epoch, of a queue
+Refused without effect, counted, and reported (`FrameRefused`): a vote, confirmation or sample of a process that is not a
+member, and any frame of another creation of the queue; an epoch that is too far ahead; entries or a snapshot of a second master of the epoch, of a queue
 of another group, or against a committed entry; a confirmation of what was not sent. Entries and canvasses of an earlier
 epoch are answered with the own one. A replica that cannot replay what is committed falls back alone: a master gives it
 the whole log. An assertion here is about a mistake of our own, never about a frame.
@@ -94,6 +107,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_over`;
 - elections: `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
+- members: test_member_changes.py, and under drawn faults
+  `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
@@ -102,7 +117,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
-the loop of its driver in its docstring. A replica is put together from `log`, `ballot` (elections), `epochs`, `groups`,
+the loop of its driver in its docstring. A replica is put together from `log`, `members`, `ballot` (elections), `epochs`, `groups`,
 `mastery` and `progress` (the other replicas), `learner` (a lost log), `producers` and `staging` (samples that no log
 has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing` (writes and the frames that rest
 on them); `frames` are the messages between replicas. `configuration` orders the commands that create and delete queues,

@@ -111,7 +111,7 @@ class Learner:
 
     @property
     def _own_vote(self) -> int:
-        """How many voters this replica is."""
+        """Return how many voters this replica is."""
         return int(self._members.is_voter(self._members.name))
 
     def formation(self, now: Nanoseconds) -> Formation | None:

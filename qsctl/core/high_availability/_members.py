@@ -12,7 +12,6 @@ from its beginning is the list that the group was formed with.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 from msgspec import structs
 
@@ -20,9 +19,6 @@ from qsctl.core.admin.command import MemberAction
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.records import MembersChanged
 from qsctl.errors import Refused
-
-REMOVED_MAX: Final = 64
-"""Names of removed members that a list contains."""
 
 
 def quorum_of(replica_count: int) -> int:
@@ -94,17 +90,16 @@ class GroupMembers:
         return self.name in self._voters or self.name in self._committed.voters
 
     @property
-    def is_removed(self) -> bool:
-        """Return whether this replica is no member any more."""
-        return self.name in self._committed.removed
+    def description(self) -> str:
+        """Return what this replica is in the group, for people."""
+        if self.name in self._voters:
+            return "it has a vote in the group"
+        is_learner = self.name in self.latest.learners
+        return "it has no vote in the group before it is promoted" if is_learner else "it was removed from the group"
 
     def is_voter(self, name: str) -> bool:
         """Return whether a replica has a vote."""
         return name in self._voters
-
-    def is_former(self, name: str) -> bool:
-        """Return whether it is committed that a replica was removed."""
-        return name in self._committed.removed
 
     def is_quorum(self, names: Collection[str]) -> bool:
         """Return whether the voters among these names are a quorum."""
@@ -122,8 +117,7 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     if action is MemberAction.ADD:
         if is_member:
             raise Refused(f"{former.queue}: {name} is a member", remedy="`qsctl member list` shows the members.")
-        left = tuple(each for each in former.removed if each != name)
-        return structs.replace(former, learners=(*learners, name), removed=left)
+        return structs.replace(former, learners=(*learners, name))
     if not is_member:
         raise Refused(
             f"{former.queue}: {name} is not a member; there are {', '.join((*voters, *learners))}",
@@ -137,5 +131,4 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     remaining = tuple(each for each in voters if each != name)
     if not remaining:
         raise Refused(f"{former.queue}: {name} is the only member that has a vote", remedy="Add another one first.")
-    removed = (*(each for each in former.removed if each != name), name)[-REMOVED_MAX:]
-    return MembersChanged(former.queue, remaining, left, removed)
+    return structs.replace(former, voters=remaining, learners=left)

@@ -397,7 +397,7 @@ class Member:
 
     @property
     def _formed_count(self) -> int:
-        """How many members the cluster was formed with."""
+        """Return how many members the cluster was formed with."""
         return len(self.names) - self._is_joining
 
     def _intervene(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum | ChangeMembers) -> None:

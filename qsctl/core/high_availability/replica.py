@@ -628,8 +628,7 @@ class Replica:
         if self.mastery is not None:
             self.mastery.follow_members(now)
         elif self.role in (Role.SLAVE, Role.LEARNER) and self.role is not self._passive_role:
-            reason = "it is a voter of the group" if self.members.may_lead else "it has no vote in the group"
-            self._become(now, self._passive_role, self.master, reason)
+            self._become(now, self._passive_role, self.master, self.members.description)
             self.sleep(now)
 
     def _yield_if_removed(self, now: Nanoseconds) -> None:
@@ -637,22 +636,20 @@ class Replica:
         if self.mastery is not None and not self.members.may_lead:
             successors = self._successors(now, self.mastery)
             successor = max(successors, key=lambda peer: peer.match_index).name if successors else ""
-            self._hand_over_to(now, successor, "it was removed from the group")
+            self._hand_over_to(now, successor, self.members.description)
 
     def _bar(self, frame: Frame) -> str:
         """Return why a frame of a process that is not a member has no effect; empty: it has one.
 
-        Members that this replica does not know yet are known to those of whose group it is. They may need its vote, and
-        it must follow them.
+        This replica may be behind, and a member that it does not know may need its vote, or be the master. One that
+        was removed and does not know that gets no vote of those that do: their logs are more up to date.
         """
-        if self.members.is_former(frame.sender):
-            return "it was removed from this replication group"
-        is_question = isinstance(frame, Roll) and frame.answers is None and frame.sender != self.name
-        may_be_unknown = is_question or isinstance(frame, Canvass | Entries | Snapshot)
         own = self.incarnation
-        if may_be_unknown and frame.incarnation == own > 0:
+        is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
+        is_question = isinstance(frame, Roll) and frame.answers is None
+        if is_of_group and frame.sender != self.name and isinstance(frame, Canvass | Entries | Snapshot):
             return ""
-        if may_be_unknown and not own and frame.incarnation > 0 and frame.sender != self.name:
+        if is_question and frame.sender != self.name and frame.incarnation in (0, own):
             return ""
         return "it is not a member of this replication group"
 

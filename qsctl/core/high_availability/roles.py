@@ -22,7 +22,7 @@ class Role(StrEnum):
     SLAVE = "slave"
     CANDIDATE = "candidate"
     LEARNER = "learner"
-    """It lost its log, and has no vote."""
+    """It has no vote: it lost its log, was not promoted yet, or was removed."""
     FAILED = "failed"
     """Its store failed: it is silent until the process starts again."""
 

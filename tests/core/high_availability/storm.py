@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from qsctl.core.admin.command import ChangeMembers, MemberAction
 from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
@@ -21,6 +22,10 @@ from tests.core.high_availability.cluster import (
     queue,
     write,
 )
+from tests.core.high_availability.member_commands import RESOURCE, command
+
+NAMES = "abcdef"
+"""Of the processes that are members from the beginning, and of those that can become members."""
 
 
 def payload_of(number: int) -> bytes:
@@ -31,7 +36,9 @@ def payload_of(number: int) -> bytes:
 class Storm:
     """A cluster, its producer and its consumers, and what must hold of them."""
 
-    def __init__(self, seed: int, size: int, *, volatile: bool, synchronizes: bool) -> None:
+    def __init__(
+        self, seed: int, size: int, *, volatile: bool = False, synchronizes: bool = True, changes_members: bool = False
+    ) -> None:
         self.random = Random(seed)
         self.cluster = Cluster(
             size,
@@ -42,6 +49,11 @@ class Storm:
             process.compacted_over_count = 12
             process.start(0)
         self.is_volatile = volatile
+        self.changes_members = changes_members
+        self.change_count = 0
+        """Changes of the members that were requested."""
+        self.lists: set[tuple[str, ...]] = set()
+        """The voters at the masters."""
         self.delayed: list[tuple[int, str, str, Frame]] = []
         self.attempts: dict[int, int] = {}
         self.answers: dict[int, dict[str, int]] = {}
@@ -81,6 +93,7 @@ class Storm:
         replica = process.replica
         if replica.is_master:
             assert self.masters.setdefault(replica.epoch, process.name) == process.name
+            self.lists.add(tuple(sorted(replica.members.voters)))
         log = replica.log
         for index in range(log.base.index + 1, log.commit_index + 1):
             assert self.committed.setdefault(index, log.entry(index)) == log.entry(index)
@@ -154,6 +167,22 @@ class Storm:
         elif kind == 7 and (not self.is_volatile or self.may_crash_volatile()):
             self.crash(next(iter(cluster.masters()), None))
 
+    def change_members(self) -> None:
+        """Request a change that can follow, or one that is refused, of each process that leads or believes so."""
+        for process in [each for each in self.cluster if each.replica.is_master]:
+            members = process.replica.members.latest
+            learners = members.learners
+            action = self.random.choice([*MemberAction])
+            candidates = learners if action is MemberAction.PROMOTE and learners else NAMES
+            name = self.random.choice(candidates)
+            if action is MemberAction.ADD and name not in self.cluster.processes:
+                joined = self.cluster.join(name)
+                joined._jitter, joined.compacted_over_count = self.random.random, 12
+            self.change_count += 1
+            request = command(self.change_count, ChangeMembers(RESOURCE, action, name))
+            process.run(self.cluster.now, [request])
+            self.look(process)
+
     def may_crash_volatile(self) -> bool:
         """A majority of the memories must live."""
         replicas = [process.replica for process in self.cluster]
@@ -187,12 +216,17 @@ class Storm:
                     # A consumer that does not answer for long is taken for lost.
                     self.retry(process)
             masters = self.cluster.masters()
-            if len(masters) == 1 and self.accepted <= self.done and all(held(each) == [] for each in self.cluster):
+            if len(masters) == 1 and self.accepted <= self.done and all(held(each) == [] for each in self.members()):
                 return
         raise AssertionError(
             f"lost {sorted(self.accepted - self.done)}; masters {self.cluster.masters()}; "
             f"{[(each.name, held(each), each.replica.role, each.replica.log.commit_index) for each in self.cluster]}"
         )
+
+    def members(self) -> list[Process]:
+        """The processes that are members, by the log of the latest master."""
+        master = max((each.replica for each in self.cluster), key=lambda replica: (replica.is_master, replica.epoch))
+        return [self.cluster[name] for name in (master.name, *master.members.others) if name in self.cluster.processes]
 
     def retry(self, process: Process) -> None:
         for guid in (READER, OTHER_READER):
@@ -215,4 +249,6 @@ class Storm:
                     self.write(self.random.choice(open_numbers))
             elif dice < 0.34:
                 self.fault()
+            elif self.changes_members and dice < 0.54:
+                self.change_members()
         self.calm()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.campaigns import trials
 from tests.core.high_availability.storm import Storm
 
 
@@ -17,3 +18,14 @@ from tests.core.high_availability.storm import Storm
 @pytest.mark.parametrize("seed", range(5))
 def test_nothing_accepted_is_lost_under_random_faults(seed: int, size: int, volatile: bool, synchronizes: bool) -> None:
     Storm(seed, size, volatile=volatile, synchronizes=synchronizes).run(600)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("ten", range(trials("QSCTL_TEST_MEMBER_CHANGES", 3, 60)))
+def test_nothing_accepted_is_lost_while_members_change_under_random_faults(ten: int) -> None:
+    list_count = 0
+    for seed in range(10 * ten, 10 * ten + 10):
+        storm = Storm(seed, 3 if seed % 3 else 5, changes_members=True)
+        storm.run(600)
+        list_count += len(storm.lists)
+    assert list_count > 20, "the members change more than once a storm"

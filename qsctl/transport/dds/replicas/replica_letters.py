@@ -233,7 +233,7 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
         elif type(record) is ReplicaRejoined:
             _check_numbers(record.run)
         elif type(record) is MembersChanged:
-            names = (*record.voters, *record.learners, *record.removed)
+            names = (*record.voters, *record.learners)
             if not record.voters or len(set(names)) < len(names):
                 raise Malformed("a list of members without voters, or with a name twice")
         elif type(record) is ConfigurationKnown:
