@@ -457,7 +457,9 @@ class HostedService:
         return self._mastered(queue).flush(now, samples)
 
     def insert(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> list[Insertion]:
-        """Enqueue samples that a command carries; return the outcome of each.
+        """Enqueue samples that a command carries, in their order; return the outcome of each.
+
+        Once the queue has no room for one, it is offered none of the following: a smaller one must not overtake it.
 
         Raises:
             NotFound: the queue does not exist.
@@ -466,7 +468,11 @@ class HostedService:
         found = self._mastered(queue)
         if found.is_shut:
             raise Refused(f"queue {found.name} is being deleted", remedy="Choose another queue.")
-        return [found.insert(now, each) for each in samples]
+        became: list[Insertion] = []
+        for each in samples:
+            is_full = bool(became) and became[-1] is Insertion.NO_ROOM
+            became.append(Insertion.NO_ROOM if is_full else found.insert(now, each))
+        return became
 
     def move(
         self,

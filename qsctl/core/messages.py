@@ -45,6 +45,20 @@ class SampleFlag(IntFlag):
 FLAGS_MASK: Final = 0xFFFF
 EPOCH_SHIFT: Final = 16
 """Shift of the master's epoch in a delivery of a replicated queue: its lower 16 bits are above the flags."""
+BRIDGES_MAX: Final = 15
+_BRIDGES_SHIFT: Final = 12
+BRIDGES_MASK: Final = BRIDGES_MAX << _BRIDGES_SHIFT
+"""The bits of a sample's flags that count the bridges which it has crossed (an extension). Only a command sets them."""
+
+
+def bridges_of(flags: int) -> int:
+    """Return the number of bridges that a sample with these flags has crossed, at most `BRIDGES_MAX`."""
+    return (flags & BRIDGES_MASK) >> _BRIDGES_SHIFT
+
+
+def flags_over_bridge(flags: int) -> int:
+    """Return the flags of a sample after one more bridge."""
+    return flags & ~BRIDGES_MASK | min(bridges_of(flags) + 1, BRIDGES_MAX) << _BRIDGES_SHIFT
 
 
 QUESTION_NUMBER_MIN: Final = 1 << 62

@@ -13,6 +13,7 @@ from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.events import DuplicateDropped, SampleBounced
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import (
+    FLAGS_MASK,
     Acknowledgment,
     AckResponse,
     CommandReply,
@@ -23,6 +24,8 @@ from qsctl.core.messages import (
     Inbound,
     SampleFlag,
     Write,
+    bridges_of,
+    flags_over_bridge,
 )
 from qsctl.core.queue._held import RETIRED_IDENTITIES_MAX, Held
 from qsctl.core.queue.sample import Sample
@@ -35,6 +38,7 @@ from qsctl.resource import ResourceIdentifier, parse_resource
 S = "/domain_participant/P/shared_subscriber/S"
 ORDERS = parse_resource(f"{S}/shared_reader_queue/orders/message")
 SMALL = parse_resource(f"{S}/shared_reader_queue/small/message")
+NARROW = parse_resource(f"{S}/shared_reader_queue/narrow/message")
 DEAD = parse_resource(f"{S}/dead_letter_shared_reader_queue/dead/message")
 WRITER, CONSUMER, ASKER = guid_from_hex("1"), guid_from_hex("2"), guid_from_hex("3")
 FLAGGED = int(SampleFlag.REDELIVERED | SampleFlag.INSERTED)
@@ -46,6 +50,7 @@ def settings(retries: int = 0) -> ServiceSettings:
             "orders", "Order", dead_letter_queue="dead", redelivery=RedeliverySettings(retries, 10**12)
         ),
         SharedReaderQueueSettings("small", "Small", limits=ResourceLimitSettings(max_count=2)),
+        SharedReaderQueueSettings("narrow", "Narrow", limits=ResourceLimitSettings(max_in_memory_bytes=1_000)),
         SharedReaderQueueSettings("dead", "Dead", is_dead_letter=True),
     )
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", (), queues),))
@@ -251,6 +256,30 @@ def test_a_full_queue_refuses_and_lists_the_refused_samples(service: Driven) -> 
     assert (body.done_count, body.refused, body.reason) == (2, (2, 3), "the queue is full")
     assert isinstance(service.events[-1], SampleBounced)
     assert numbers(service.held(SMALL)) == [1, 2]
+
+
+def test_no_small_sample_overtakes_one_that_the_queue_has_no_room_for(service: Driven) -> None:
+    sizes = (100, 500, 1)
+    samples = tuple(InsertedSample(identity(at), bytes(size)) for at, size in enumerate(sizes, 1))
+    body = service.changed(InsertSamples(NARROW, samples))
+    assert (body.done_count, body.refused) == (1, (1, 2))
+    assert numbers(service.held(NARROW)) == [1]
+
+
+def test_a_command_counts_bridges_in_the_flags_and_a_producer_cannot(service: Driven) -> None:
+    over_three = flags_over_bridge(flags_over_bridge(flags_over_bridge(0)))
+    service.changed(InsertSamples(ORDERS, (inserted(identity(1), flags=over_three),)))
+    service.do(Write("P", "Order", identity(2), b"x", flags=over_three))
+    assert [bridges_of(each.flags) for each in service.restarted().held(ORDERS)] == [3, 0]
+
+
+def test_count_of_bridges_ends_at_its_largest_and_leaves_the_other_flags() -> None:
+    flags = FLAGGED
+    for bridge in range(1, 20):
+        flags = flags_over_bridge(flags)
+        assert bridges_of(flags) == min(bridge, 15)
+        assert flags & 0xFFF == FLAGGED
+        assert flags <= FLAGS_MASK
 
 
 def test_sample_whose_end_has_come_is_refused_and_one_that_has_an_end_expires_then(service: Driven) -> None:

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
 from qsctl.core.inserted_sample import InsertedSample
-from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.core.messages import BRIDGES_MASK, AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue._context import QueueContext
 from qsctl.core.queue._lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue._limits import Limits
@@ -40,7 +40,11 @@ _EXPIRED, _NOT_STORED = BounceReason.EXPIRED, BounceReason.NOT_STORED
 _QUEUE_FULL, _TOO_LARGE = BounceReason.QUEUE_FULL, BounceReason.TOO_LARGE
 _STORE: Final = Cause.STORE
 _PRODUCER_FLAGS: Final = ~int(
-    SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED | SampleFlag.END_OF_QUEUE
+    BRIDGES_MASK
+    | SampleFlag.REDELIVERED
+    | SampleFlag.LAST_SHARED_READER_QUEUE
+    | SampleFlag.INSERTED
+    | SampleFlag.END_OF_QUEUE
 )
 
 
