@@ -1,4 +1,4 @@
-"""Files that a command writes on request, and overwrites only with `--force`."""
+"""Files that a command writes: on request, overwritten only with `--force`, or replaced in one step."""
 
 from __future__ import annotations
 
@@ -23,3 +23,22 @@ def written(text: str, out: Path | str | None, *, force: bool) -> str:
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None
     return str(out)
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file in one step, for readers that run as another user; one that exists is replaced.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    from qsctl.endings import TemporaryFile
+
+    try:
+        with TemporaryFile(file) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.chmod(0o644)
+            temporary.rename(file)
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be written: {error.strerror}", remedy="Name a file in a folder of yours."
+        ) from None

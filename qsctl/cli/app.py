@@ -57,6 +57,7 @@ COMMAND_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "samples.reply": ("reply",),
     "samples.peek": ("peek",),
     "samples.move": ("move", "requeue"),
+    "samples.bridge": ("bridge",),
     "samples.export": ("export",),
     "samples.import_": ("import",),
     "top.command": ("top",),

@@ -172,7 +172,7 @@ class Transfer:
         changed = self.administration.move_samples(
             self.source,
             result.target,
-            [_held(each) for each in samples],
+            [held_sample(each) for each in samples],
             samples[0].incarnation,
             begins_anew=self.begins_anew,
             payloads=[each.payload or b"" for each in samples] if self._sends_payloads else (),
@@ -192,17 +192,17 @@ class Transfer:
     def _copy(self, result: Transferred, samples: Sequence[MessageData]) -> bool:
         """Flag samples, insert them into their target, and remove them; return False if the target accepts no more."""
         target = result.target
-        flagged = self.administration.flag_samples(self.source, [_held(each) for each in samples])
+        flagged = self.administration.flag_samples(self.source, [held_sample(each) for each in samples])
         with_consumers = set(flagged.refused)
         samples = [each for at, each in enumerate(samples) if at not in with_consumers]
         if not samples:
             return True
-        inserted = [_inserted(each, begins_anew=self.begins_anew) for each in samples]
+        inserted = [inserted_sample(each, begins_anew=self.begins_anew) for each in samples]
         changed = self.administration.insert_samples(target, inserted)
         refused = set(changed.refused)
         done = [each for at, each in enumerate(samples) if at not in refused]
         if done:
-            self.administration.remove_samples(self.source, [_held(each) for each in done])
+            self.administration.remove_samples(self.source, [held_sample(each) for each in done])
         _note(result, changed, len(done))
         return _goes_on(changed)
 
@@ -256,7 +256,8 @@ def require_one_place(administration: Administration, queue: ResourceIdentifier)
         )
 
 
-def _held(sample: MessageData) -> HeldSample:
+def held_sample(sample: MessageData) -> HeldSample:
+    """Return the reference to a sample that was read."""
     return HeldSample(
         sample.position,
         sample.identity,
@@ -266,7 +267,8 @@ def _held(sample: MessageData) -> HeldSample:
     )
 
 
-def _inserted(sample: MessageData, *, begins_anew: bool) -> InsertedSample:
+def inserted_sample(sample: MessageData, *, redelivered: bool = True, begins_anew: bool = False) -> InsertedSample:
+    """Return a sample that was read, as a command inserts it elsewhere."""
     return InsertedSample(
         sample.identity,
         sample.payload or b"",
@@ -275,7 +277,7 @@ def _inserted(sample: MessageData, *, begins_anew: bool) -> InsertedSample:
         sample.related_identity,
         sample.related_reader_guid,
         sample.flags,
-        redelivered=True,
+        redelivered=redelivered,
         expires_at_ns=INFINITE_NS if begins_anew else sample.expires_at_ns,
         dead_letter_from=sample.dead_letter_from,
         dead_letter_reason=sample.dead_letter_reason,

@@ -25,7 +25,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Cheat sheets": ("cheat-operator", "cheat-rti", "cheat-solace", "cheat-engine", "cheat-words"),
     "Everyday work": (
-        "administration", "samples", "tables", "top", "web", "health", "limits", "desired-state", "contexts",
+        "administration", "samples", "bridge", "tables", "top", "web", "health", "limits", "desired-state", "contexts",
         "completion", "bench",
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),

@@ -9,13 +9,14 @@ from typing import Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._output_files import replace_text
 from qsctl.cli._shipped_file import ForceOption, OutOption, ShippedFile, shipped_file
 from qsctl.cli.command import Commands
 from qsctl.cli.engine.looks import LookOptions, SourcesArgument, WatchedEngine
 from qsctl.cli.output.declared import DeclaredResult
 from qsctl.cli.output.results import Block, LinesBlock, ListResult, Plain, Row, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
-from qsctl.errors import ExitStatus, UsageError
+from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands(
     panel=SAMPLES_PANEL,
@@ -124,19 +125,5 @@ def engine(
     watched = options.look(sources)
     text = engine_metrics(watched)
     if out is not None:
-        _replace(out, text)
+        replace_text(out, text)
     return EngineMetrics(watched, text, "" if out is None else str(out))
-
-
-def _replace(file: Path, text: str) -> None:
-    from qsctl.endings import TemporaryFile
-
-    try:
-        with TemporaryFile(file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.chmod(0o644)  # the exporter runs as another user
-            temporary.rename(file)
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be written: {error.strerror}", remedy="Name a file in a folder of yours."
-        ) from None

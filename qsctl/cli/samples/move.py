@@ -81,7 +81,7 @@ def move(
         begin, end = administration.queue_named(source), administration.queue_named(to)
         if begin.bare == end.bare:
             raise UsageError(f"{source} and {to} are one queue", remedy="Name two.")
-        _require_one_type(_data_of(data, begin), _data_of(data, end))
+        require_one_type(data_of(data, begin), data_of(data, end))
         return _transferred(administration, begin, lambda _sample: end, selector, transfer, verb="moved")
 
 
@@ -225,7 +225,12 @@ def _origins(data: ServiceData, dead_letters: ResourceIdentifier) -> dict[str, R
     return {label: all_of[0] for label, all_of in found.items() if len(all_of) == 1} | own
 
 
-def _data_of(data: ServiceData, queue: ResourceIdentifier) -> QueueData:
+def data_of(data: ServiceData, queue: ResourceIdentifier) -> QueueData:
+    """Return the data of a queue.
+
+    Raises:
+        NotFound: no service hosts it.
+    """
     from qsctl.errors import NotFound
 
     for each in data.queues:
@@ -234,7 +239,7 @@ def _data_of(data: ServiceData, queue: ResourceIdentifier) -> QueueData:
     raise NotFound(f"there is no queue {queue.bare}", remedy="List the queues with `qsctl get data`.")
 
 
-def _require_one_type(source: QueueData, target: QueueData) -> None:
+def require_one_type(source: QueueData, target: QueueData) -> None:
     """Refuse to move samples to a queue whose consumers cannot read them.
 
     Raises:

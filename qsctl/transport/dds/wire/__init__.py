@@ -40,7 +40,8 @@ Who writes what, for a topic T and a shared subscriber S:
 
 Numbers that share a field, which a reader of frames must take apart:
 
-- `flags` of a producer's sample: the lower 16 bits are `SampleFlag`, the upper the number of the attempt, 0 for none;
+- `flags` of a producer's sample: the lower 16 bits are `SampleFlag` and, in `BRIDGES_MASK`, a count that only a service
+  sets, the upper the number of the attempt, 0 for none;
 - `flags` of a delivery: the same, the upper 16 bits being the lower ones of the master's epoch, 0 without replication;
 - `lifespan` of a delivery: infinite for the first delivery, else the number of the delivery in place of the
   nanoseconds;
