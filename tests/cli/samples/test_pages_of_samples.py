@@ -1,4 +1,4 @@
-"""The pages `samples`, `health` and `bench`: their tours are run, and their tables name what there is."""
+"""The pages `samples`, `bridge`, `health` and `bench`: their tours are run, and their tables name what there is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without_what_varies(text: str) -> str:
     return re.sub(r"(?<=incarnation)( +)[0-9a-f]{16}\b", r"\1INCARNATION", re.sub(r"\b1\d{18}\b", "INSTANT", text))
 
 
-@pytest.mark.parametrize("name", ["samples", "health"])
+@pytest.mark.parametrize("name", ["samples", "bridge", "health"])
 def test_tour_prints_what_its_page_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     commands = tour(page(name))
