@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -95,10 +96,34 @@ LONG = ("world",)
 """Folders with files of half a minute, which would end alone if they began last."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java begins first, in one group that starts it once.
+def _is_quick(config: pytest.Config) -> bool:
+    """Return whether slow tests are left out: where all tests, or folders, are asked for without naming slow ones."""
+    asked = config.option.markexpr
+    is_named = any(Path(each.partition("::")[0]).suffix == ".py" for each in config.args)
+    return asked != "campaign" and "slow" not in asked and not is_named
 
+
+def _quick_and_slow(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests of an ordinary run and the others; of `slow(beyond=n)` the first n cases are quick."""
+    quick: list[pytest.Item] = []
+    slow: list[pytest.Item] = []
+    seen: Counter[str] = Counter()
+    for each in items:
+        mark = each.get_closest_marker("slow")
+        if mark is None:
+            quick.append(each)
+            continue
+        function = each.nodeid.partition("[")[0]
+        (quick if seen[function] < mark.kwargs.get("beyond", 0) else slow).append(each)
+        seen[function] += 1
+    return quick, slow
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests where `_is_quick`, and bring the others in order.
+
+    In parallel a file stays with one worker; what needs Java begins first, in one group that starts it once.
     Tests that start a Java of their own have another group, by their mark: they need not wait for that one.
     """
 
@@ -108,6 +133,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return 1 if folder in SETTINGS_OF_ITS_OWN else 0
         return next((2 + at for at, folders in enumerate((ON_REAL_TIME, LONG)) if folder in folders), 4)
 
+    if _is_quick(config):
+        quick, slow = _quick_and_slow(items)
+        items[:] = quick
+        config.hook.pytest_deselected(items=slow)
     items.sort(key=rank)
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

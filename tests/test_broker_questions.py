@@ -41,6 +41,7 @@ def test_a_question_fits_on_a_screen(name: str) -> None:
     assert [line for line in lines if len(line) > 200] == [], "a command may be long"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_prints_what_it_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

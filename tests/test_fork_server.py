@@ -55,6 +55,7 @@ def test_a_program_sees_the_same_start(tmp_path: Path) -> None:
         assert other == first
 
 
+@pytest.mark.slow
 def test_a_command_prints_the_same(tmp_path: Path) -> None:
     for words in ("get status", "create-queue", "validate nowhere.xml", "help", "simulate --no-such-option"):
         line = [sys.executable, "-m", "qsctl", *words.split()]
@@ -223,6 +224,7 @@ def test_a_server_outlives_the_thread_that_was_the_first_to_want_it(servers: For
     assert first.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_server_that_ended_is_an_error_and_no_wait(servers: ForkServers) -> None:
     ended = server(servers)
     assert ended is not None

@@ -42,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_morning_prints_what_its_page_shows(folder: Path) -> None:
     (alerts,) = re.findall(r"^```text\n(\{ALERT.*?)^```", MORNING, re.DOTALL | re.MULTILINE)
     (folder / "site.alrt").write_text(alerts, encoding="utf-8")

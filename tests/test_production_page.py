@@ -91,6 +91,7 @@ def without_what_varies(text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_the_hour_prints_what_its_page_shows(type_in: Callable[[str], str], domain: int, port: int) -> None:
     typed = tour(PAGE)
     assert len(typed) >= 25

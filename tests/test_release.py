@@ -136,6 +136,7 @@ main()
 """
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("words", "status", "named"),
     [

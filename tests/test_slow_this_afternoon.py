@@ -40,6 +40,7 @@ def typed(line: str, typed_in: str = "") -> str:
     return (done.stdout + done.stderr).rstrip("\n")
 
 
+@pytest.mark.slow
 def test_the_page_prints_what_it_shows_and_changes_the_broker_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

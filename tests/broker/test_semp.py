@@ -169,6 +169,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(JSON)
 def test_whatever_json_is_answered_the_outcome_is_a_listing_or_one_error(server: b.BrokerServer, document: Any) -> None:

@@ -98,6 +98,7 @@ def test_no_colour_in_a_pipe_and_none_with_no_color() -> None:
         assert "\x1b" not in run("completion", "bash", env=environment).stdout
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shipped_completion_is_what_the_program_generates(shell: str) -> None:
     generated = subprocess.run(

@@ -79,6 +79,7 @@ def left_processes(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(("name", "number"), list(trials()))

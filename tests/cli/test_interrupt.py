@@ -34,6 +34,7 @@ main()
 """Interrupts itself as it comes to load a module: moments that a clock could not name."""
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("at", "arguments"),
     [

@@ -58,6 +58,7 @@ def typed(command: list[str], environment: dict[str, str], lines: list[str], awa
     return shown.decode(errors="replace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shell", "options"), [("bash", ["-i"]), ("zsh", ["-i"])])
 def test_tabulator_completes_a_queue(shell: str, options: list[str], environment: dict[str, str]) -> None:
     path = shell_named(shell)
@@ -83,6 +84,7 @@ def test_fish_completes_a_queue(environment: dict[str, str]) -> None:
         assert word in [each.partition("\t")[0] for each in found.splitlines()], found
 
 
+@pytest.mark.slow
 def test_shell_without_a_script_is_named(environment: dict[str, str]) -> None:
     done = run([PROGRAMS / "qsctl", "completion", "install"], env={**environment, "SHELL": "/bin/tcsh"})
     assert done.returncode == 2

@@ -20,6 +20,7 @@ main()
 EXAMPLE = str(shipped("fixtures/config/manual/section_3.1.xml"))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("arguments", [["serve", EXAMPLE], ["get", "data", "--service", "dds:7"]])
 def test_what_needs_dds_is_refused_clearly(arguments: list[str], tmp_path: Path) -> None:
     done = run([sys.executable, "-c", PROGRAM, *arguments], cwd=tmp_path)

@@ -71,10 +71,12 @@ def found_by_pyright(written: Path) -> Found:
     return found
 
 
+@pytest.mark.slow
 def test_mypy_finds_the_planted_errors_and_no_others(found_by_mypy: Found) -> None:
     assert set(found_by_mypy[FILE.name]) == WRONG, found_by_mypy
 
 
+@pytest.mark.slow
 def test_pyright_finds_the_planted_errors_and_no_others(found_by_pyright: Found) -> None:
     assert set(found_by_pyright[FILE.name]) == WRONG, found_by_pyright
 

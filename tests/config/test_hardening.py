@@ -164,6 +164,7 @@ def test_any_shuffle_of_tags_gives_settings_or_problems(parts: list[str]) -> Non
     judge_files([literal], **options)
 
 
+@pytest.mark.slow
 def test_a_wrong_value_in_a_very_large_file_is_explained_all_the_same(tmp_path: Path) -> None:
     member = '<member name="m{}" type="int32"/>'
     many = "".join(member.format(at) for at in range(60_000))

@@ -56,6 +56,7 @@ def test_there_are_files_of_each_kind() -> None:
     assert {path.parent.name for path in FILES} >= {"field", "manual", "starter", "unserved", "vendor", "wrong"}
 
 
+@pytest.mark.slow(beyond=25)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_serve_starts_exactly_the_services_that_validate_reports(path: Path, tmp_path: Path) -> None:
     judgement = judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.dds.service_process import StartService
 from tests.examples import run
 
@@ -12,6 +14,7 @@ QUEUE = """
 """
 
 
+@pytest.mark.slow
 def test_programs_and_tasks_write_and_receive_as_shown(start_service: StartService, domain: int) -> None:
     start_service(queues=QUEUE, subscriber="Billing")
     run("qsctl.client", domain_id=domain)

@@ -135,6 +135,7 @@ def test_another_cluster_in_the_same_domain_is_not_seen(cluster: Cluster, tmp_pa
         service.end()
 
 
+@pytest.mark.slow
 def test_without_a_quorum_commands_are_refused_and_nothing_changes(cluster: Cluster) -> None:
     qsctl = Shell(cluster.domain)
     master = cluster.master("configuration")

@@ -7,6 +7,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from qsctl.client.administration import Administration
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.resource import parse_resource
@@ -68,6 +70,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_a_create_that_cannot_be_costs_its_sender_the_request(start_service: StartService) -> None:
     service = start_service()
     for body, said in REFUSED.items():

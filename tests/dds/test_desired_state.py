@@ -51,6 +51,7 @@ def qsctl(domain: int, *arguments: str) -> Outcome:
     return Outcome(done.exit_code, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sessions", ['<session name="s"/>', TWO_SESSIONS], ids=["one process", "two processes"])
 def test_running_service_becomes_what_the_file_has(
     start_service: StartService, domain: int, tmp_path: Path, sessions: str

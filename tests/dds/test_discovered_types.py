@@ -176,6 +176,7 @@ def test_description_that_is_too_deep_is_named_once(service: ServiceProcess, pee
     assert kept.get_publication_matched_status().current_count == 0
 
 
+@pytest.mark.slow
 def test_writer_of_another_name_is_named(service: ServiceProcess, peer: PlainPeer) -> None:
     stranger = make_idl_struct("Stranger", "shop.Stranger", {"number": int32})
     kept = peer.writer("Other", stranger, matched=None)

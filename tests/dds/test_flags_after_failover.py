@@ -29,6 +29,7 @@ def received(consumer: QueueConsumer[bytes], count: int) -> list[ReceivedSample[
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_only_what_was_assigned_is_flagged_after_the_master_was_killed(tmp_path: Path) -> None:
     domain = claim_domain()

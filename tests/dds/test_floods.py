@@ -68,6 +68,7 @@ class Peer:
         self.consumer.close()
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_beside_a_flood_of_one_peer_another_is_served(start_service: StartService, domain: int, kind: str) -> None:
     service = start_service(queues=QUEUES)

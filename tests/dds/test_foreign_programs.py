@@ -188,6 +188,7 @@ def check(stories: Counter[str], count: int, kinds: int) -> None:
     assert stories["printed before the kill"] < stories["deliveries"], "the kill was in the middle"
 
 
+@pytest.mark.slow
 @needs_c
 def test_each_order_is_accounted_for_among_c_python_and_wrappers_over_a_kill(
     tmp_path: Path, domain: int, built: dict[str, Path]
@@ -246,6 +247,7 @@ def written_and_consumed(command: Sequence[object], domain: int, directory: Path
     return sorted(numbers)
 
 
+@pytest.mark.slow
 @needs_c
 @needs_fast_dds
 def test_the_vendor_s_hello_world_is_written_from_three_implementations(

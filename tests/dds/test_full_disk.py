@@ -42,6 +42,7 @@ def in_one_process(directory: Path, domain: int) -> ServiceProcess:
     return ServiceProcess(directory, domain, queues=QUEUES)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("start", [in_one_process, SeveralSessions])
 def test_consume_and_status_report_a_queue_that_cannot_be_stored(
     tmp_path: Path, domain: int, start: Callable[[Path, int], ServiceProcess]

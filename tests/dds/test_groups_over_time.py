@@ -85,6 +85,7 @@ def test_a_member_that_was_away_while_its_queue_was_deleted_and_created_decides_
     assert held(qsctl, cluster.master(STREAM)) == 1
 
 
+@pytest.mark.slow
 def test_after_the_loss_of_two_disks_an_operator_s_word_alone_makes_a_master(cluster: Cluster, domain: int) -> None:
     qsctl = Shell(domain)
     assert produced(qsctl, "a") == (1, 0)
@@ -157,6 +158,7 @@ class Stranger:
         self.delivery.close()
 
 
+@pytest.mark.slow
 def test_letters_and_announcements_of_a_stranger_have_no_effect_but_a_line_and_a_count(
     cluster: Cluster, domain: int
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_request_for_another_kind_of_service_gets_no_reply(
     assert [reply.request.sequence_number for reply in peer.replies(2)] == [2, 3]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     "user_data",
     ["threshold=²", "threshold=-1", "threshold=" + "9" * 5000, "guid=xyz", "source=+1"],
@@ -173,6 +174,7 @@ def running(hostile: Path, *arguments: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @needs_c
 def test_thousands_of_broken_frames_cost_a_few_lines(start_service: StartService, hostile: Path, domain: int) -> None:
     service = start_service("--metrics-port", "0")

@@ -85,12 +85,14 @@ def taken(service: ServiceProcess, count: int, *, acknowledges: bool) -> list[by
     return payloads
 
 
+@pytest.mark.slow
 def test_a_large_queue_is_shown_whole_while_others_write(service: ServiceProcess) -> None:
     found: list[FromService[MessageData]] = []
     while_another_writes(service, lambda administration, queue: found.extend(administration.messages(queue)))
     assert [each.body.payload for each in found] == ALL
 
 
+@pytest.mark.slow(beyond=1)
 def test_a_consumer_that_leaves_with_all_of_it_leaves_all_to_the_next(service: ServiceProcess) -> None:
     def take_twice(*_: object) -> None:
         assert taken(service, SAMPLES, acknowledges=False) == ALL
@@ -112,6 +114,7 @@ def test_a_large_queue_is_flushed_and_deleted_whole_while_others_write(service: 
     assert texts == [f"{SAMPLES} samples removed from queue P/S/Orders", "queue P/S/Orders is deleted"]
 
 
+@pytest.mark.slow(beyond=1)
 def test_the_first_few_of_many_are_given_alone(service: ServiceProcess) -> None:
     connection = DdsConnection(service.domain, PATIENCE_S)
     administration = Administration(connection)
@@ -120,6 +123,7 @@ def test_the_first_few_of_many_are_given_alone(service: ServiceProcess) -> None:
     assert [each.body.payload for each in found] == [b"0", b"1", b"2"]
 
 
+@pytest.mark.slow
 def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(
     start_service: StartService, tmp_path: Path, domain: int
 ) -> None:

@@ -41,6 +41,7 @@ def usage(service: ServiceProcess, limit: str) -> tuple[float, float]:
     return found.get(f'qsctl_limit_usage{{limit="{limit}"}}', 0.0), found.get(f'qsctl_limit{{limit="{limit}"}}', 0.0)
 
 
+@pytest.mark.slow
 def test_producers_are_held_back_above_the_memory_limit_and_go_on_after_a_flush(
     start_service: StartService, domain: int
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_create_beyond_the_limit_is_refused_with_the_reason(start_service: Sta
     assert "<max_queues>" in reply.reply.text
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("limit", "most"), [("max_consumers_per_peer", 3), ("max_endpoints_per_peer", 20)])
 def test_a_peer_has_no_more_than_its_limit_and_another_is_served(
     start_service: StartService, domain: int, limit: str, most: int

@@ -49,6 +49,7 @@ def fill(domain: int, count: int) -> list[SampleIdentity]:
     return identities
 
 
+@pytest.mark.slow
 def test_samples_go_from_one_session_to_another_and_dead_letters_back(service: ServiceProcess) -> None:
     administration = Administration(service.connection())
     check_there_and_back(administration, fill(service.domain, 600))

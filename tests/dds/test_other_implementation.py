@@ -44,6 +44,7 @@ def ask(peer: Path, domain: int, action: str, resource: str, body: str = "") -> 
     return int(retcode), text, bytes.fromhex(octets)
 
 
+@pytest.mark.slow(beyond=1)
 @needs_c
 def test_a_program_in_c_administers_and_monitors_a_service(
     start_service: StartService, peer: Path, domain: int

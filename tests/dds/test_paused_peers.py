@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from qsctl.client import QueueConsumer, QueueProducer
 from qsctl.client.administration import Administration
 from tests.dds.service_process import ServiceProcess, eventually
@@ -78,6 +80,7 @@ def test_answers_given_while_the_service_is_missed_are_sent_when_it_is_back(
         assert eventually(is_settled), f"{held_count(service)} samples stay with one that answered them"
 
 
+@pytest.mark.slow
 def test_samples_sent_to_a_consumer_that_was_held_up_reach_it(
     start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], domain: int
 ) -> None:

@@ -286,6 +286,7 @@ def test_lifespan_counts_from_the_source_timestamp(service: ServiceProcess, peer
     assert [bytes(each.payload) for each in consumer.receive(1)] == [b"new"]
 
 
+@pytest.mark.slow
 def test_strange_messages_have_no_effect_and_are_named(service: ServiceProcess, peer: PlainPeer) -> None:
     consumer = PlainConsumer(peer, "Strange")
     with plain_peers(service.domain) as make:

@@ -85,6 +85,7 @@ with endings.whole_process():
 """
 
 
+@pytest.mark.slow
 def test_participants_one_after_the_other_in_a_kept_domain_are_answered(
     start_service: StartService, domain: int, run_python: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -69,6 +69,7 @@ class MinimalService(ServiceProcess):
         super().start()
 
 
+@pytest.mark.slow
 def test_tasks_batches_and_requests_print_what_they_should(
     tmp_path: Path, domain: int, run_python: Callable[..., Any]
 ) -> None:
@@ -88,6 +89,7 @@ def test_tasks_batches_and_requests_print_what_they_should(
         service.end()
 
 
+@pytest.mark.slow
 def test_the_test_of_an_application_passes(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(TEST)
     is_found = any(each.name == "qsctl" for each in entry_points(group="pytest11"))
@@ -107,6 +109,7 @@ def test_the_test_of_an_application_passes_at_twice_the_length_without_the_plug_
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_twenty_variants_become_a_picture(tmp_path: Path, run_python: Callable[..., Any]) -> None:
     running = run_python(VARIANTS)
     shown, _ = running.communicate(timeout=PATIENCE_S)

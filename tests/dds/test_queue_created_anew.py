@@ -48,6 +48,7 @@ def held(administration: Administration, queue: ResourceIdentifier) -> list[Mess
     return [each.body for each in administration.messages(queue)]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("storage", ["FULL", "NORMAL"])
 def test_sample_of_a_queue_created_anew_survives_a_kill(tmp_path: Path, domain: int, storage: str) -> None:
     """The earlier queue's dead letter has its label, position and identity; only the incarnation is another."""

@@ -30,6 +30,7 @@ def serve(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run([sys.executable, "-m", "qsctl", "serve", *arguments], cwd=directory)
 
 
+@pytest.mark.slow
 def test_the_configuration_of_another_service_as_it_is_now_replaces_what_was_kept(tmp_path: Path) -> None:
     domain = claim_domain()
     (tmp_path / "a").mkdir()

@@ -52,6 +52,7 @@ QUEUES = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(1, CONFIGURATIONS + 1))
 def test_replay_of_a_live_recording_is_equal(

@@ -109,6 +109,7 @@ def test_a_master_that_leaves_in_order_hands_over(cluster: Cluster, domain: int)
         cluster.await_all("P/S/Orders")
 
 
+@pytest.mark.slow
 def test_two_instances_refuse_without_the_other_with_the_reason(tmp_path: Path, domain: int) -> None:
     cluster = Cluster(tmp_path, domain, "--metrics-port", "0", instances=2)
     try:
@@ -149,6 +150,7 @@ def test_status_shows_the_master_and_the_progress_of_the_others(cluster: Cluster
     assert qsctl.document("get", "status", "Orders", "--target", master)[0]["role"] == "master"
 
 
+@pytest.mark.slow
 def test_a_second_service_of_a_member_s_name_takes_no_part(cluster: Cluster, domain: int, tmp_path: Path) -> None:
     roles = cluster.roles("P/S/Orders")
     twin = cluster.start_another(tmp_path / "twin", "Cluster_1_A")

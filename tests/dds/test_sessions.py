@@ -82,6 +82,7 @@ def test_requests_and_replies_work_inside_a_session_s_process(service: SeveralSe
         assert requester.replies(identity) == [b"BID"]
 
 
+@pytest.mark.slow
 def test_what_changes_at_run_time_is_in_one_process_and_survives_a_restart(
     service: SeveralSessions, domain: int
 ) -> None:
@@ -118,6 +119,7 @@ def test_what_changes_at_run_time_is_in_one_process_and_survives_a_restart(
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_session_that_is_killed_takes_the_service_with_it_in_order(service: SeveralSessions, domain: int) -> None:
     write(domain, "Orders", b"acknowledged")
     processes = service.processes()
@@ -138,6 +140,7 @@ def test_sessions_do_not_outlive_a_coordinator_that_is_killed(service: SeveralSe
     assert eventually(lambda: not any(is_alive(pid) for pid in processes.values()))
 
 
+@pytest.mark.slow
 def test_a_session_that_cannot_start_reports_the_reason(tmp_path: Path, domain: int) -> None:
     service = SeveralSessions(tmp_path, domain)
     write(domain, "Orders", b"stored")
@@ -151,6 +154,7 @@ def test_a_session_that_cannot_start_reports_the_reason(tmp_path: Path, domain: 
     assert service.process.wait(30) == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_terminal_reaches_every_process_and_all_leave_in_order(service: SeveralSessions) -> None:
     processes = service.processes()
     for pid in processes.values():

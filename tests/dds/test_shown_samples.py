@@ -53,6 +53,7 @@ def status_of(domain: int) -> dict[str, Any]:
     return status
 
 
+@pytest.mark.slow
 def test_what_was_not_printed_comes_again_and_is_no_attempt(
     start_service: StartService, qsctl: Qsctl, environment: dict[str, str], domain: int
 ) -> None:
@@ -128,6 +129,7 @@ def count_rows(seen: dict[int, int], rows: Sequence[dict[str, Any]]) -> None:
         seen[number] = seen.get(number, 0) + 1
 
 
+@pytest.mark.slow
 def test_request_and_reply_take_every_name_of_a_queue(
     start_service: StartService, qsctl: Qsctl, environment: dict[str, str], domain: int
 ) -> None:
@@ -146,6 +148,7 @@ def test_request_and_reply_take_every_name_of_a_queue(
     assert "Did you mean P/S/Quotes" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_a_reply_that_was_not_printed_waits_for_its_requester(
     start_service: StartService, qsctl: Qsctl, environment: dict[str, str], domain: int
 ) -> None:

@@ -293,6 +293,7 @@ def test_validate_and_serve_judge_the_key_file_alike(
             assert "chmod 0600" in printed
 
 
+@pytest.mark.slow
 def test_the_command_line_signs_and_shows_no_key(
     start_service: StartService, key: Path, tmp_path: Path, domain: int
 ) -> None:

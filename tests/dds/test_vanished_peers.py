@@ -214,6 +214,7 @@ def send_and_take(producer: QueueProducer[bytes], consumer: QueueConsumer[bytes]
     assert producer.wait_for_acknowledgments() == 0
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("service_lease_s", "client_lease_s"), [(1, 1), (10, 1), (1, 10)])
 def test_a_service_held_up_for_longer_than_the_leases_serves_on(
     start_service: Callable[..., Any], domain: int, service_lease_s: int, client_lease_s: int

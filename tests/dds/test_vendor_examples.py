@@ -80,6 +80,7 @@ def check_hello_world(printed: str, log: str, count: int) -> None:
     assert "HelloWorld as a writer of it describes it" in printed
 
 
+@pytest.mark.slow
 def test_hello_world_is_served_as_its_file_is(copy: Path, domains: tuple[int, int]) -> None:
     script = HELLO_WORLD
     for line in (BUILDING, *PROGRAMS):
@@ -98,6 +99,7 @@ def test_hello_world_is_written_from_c_c_plus_plus_and_python_as_the_page_has_it
     check_hello_world(typed(HELLO_WORLD, copy, domains), (copy / "hello.log").read_text(), 15)
 
 
+@pytest.mark.slow
 def test_remote_config_has_a_command_for_each_of_the_example_s(copy: Path, domains: tuple[int, int]) -> None:
     uri = next(each for each in HELLO_WORLD.split("export ") if each.startswith("CYCLONEDDS_URI"))
     printed = typed(f"export {uri}{REMOTE_CONFIG}", copy, domains)

@@ -263,6 +263,7 @@ class TestAwaitable:
         assert anyio.run(main) < 25.0, "it does not wait for the 30 s"
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_and_answers(service: Any, run_python: Callable[..., Any], domain: int) -> None:
     replier = run_python(
         "import sys; sys.argv[1:] = ['reply', 'Prices@S', '--text', 'quote for {}', '--count', '1', "

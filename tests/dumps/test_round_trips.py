@@ -25,6 +25,7 @@ def read(text: str, encoding: str = "utf-8") -> list[ListedMessage]:
     return list(read_messages(io.BytesIO(text.encode(encoding)), "f", with_data=True))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("form", ListingForm)
 @settings(max_examples=100, deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=4), expanded=st.booleans())

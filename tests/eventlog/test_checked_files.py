@@ -134,6 +134,7 @@ def test_any_flipped_bit_of_a_part_whose_pages_have_no_checksums_is_damage(folde
     refusals_of_flipped_bits(folder, range(0, (folder / PART).stat().st_size, 97), "bytes with BLAKE2b")
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_of_a_footer_is_damage_before_spark_starts(folder: Path) -> None:
     """Of the pages Spark finds it, see `tests/summary/test_page_checksums.py`."""
     size = (folder / PART).stat().st_size

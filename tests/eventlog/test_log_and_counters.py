@@ -172,6 +172,7 @@ def rows_add_up_to_counters(scenario: Scenario, folder: Path) -> Counter[str]:
     return total
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", [*sorted(set(ready_scenarios()) - {"fan-out-10000"}), REDELIVERING])
 def test_the_rows_of_a_ready_scenario_add_up_to_its_counters(name: str, tmp_path: Path) -> None:
     total = rows_add_up_to_counters(shortened(name), tmp_path / "run")
@@ -179,6 +180,7 @@ def test_the_rows_of_a_ready_scenario_add_up_to_its_counters(name: str, tmp_path
     assert total["acknowledged"] > 0 or name in UNACKNOWLEDGED
 
 
+@pytest.mark.slow
 def test_the_rows_of_random_scenarios_add_up_to_their_counters_for_every_loss(tmp_path: Path) -> None:
     total: Counter[str] = Counter()
     of_the_service = {Outcome.EXPIRED, Outcome.DEAD}
@@ -244,6 +246,7 @@ def test_a_message_sent_again_after_an_absence_is_delivered_once(overflow: Guara
     assert total["delivered_messages"] > 0
 
 
+@pytest.mark.slow
 def test_scenarios_redeliver_before_and_after_the_warm_up(tmp_path: Path) -> None:
     for name in (REDELIVERING, "shared-reader-queue"):
         scenario = shortened(name)

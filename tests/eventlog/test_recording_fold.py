@@ -95,6 +95,7 @@ def test_counters_in_the_middle_are_those_of_the_end(monkeypatch: pytest.MonkeyP
         assert all(np.array_equal(one, other) for one, other in zip(before[name], again[name], strict=True)), name
 
 
+@pytest.mark.slow
 def test_arrivals_and_deliveries_add_up_to_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = Simulated(monkeypatch).tables()
     arrivals = {(row["queue"], row["producer"], row["sequence_number"]): row for row in tables["arrivals"]}

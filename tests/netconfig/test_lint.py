@@ -26,6 +26,7 @@ def route(name: str, to: str, more: str = "") -> str:
     return f"{{ {{ TRXID {{{name}}} }} {{ ROUTE_DETAILS {{ {{ {{ TYPE raw }} {{ DEST {{{to}}} }} }} }} }} {more} }}"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("threads", [60, 300])
 def test_twenty_planted_faults_are_found_and_none_is_invented(threads: int, tmp_path: Path) -> None:
     site = made_site(threads)

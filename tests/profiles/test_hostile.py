@@ -169,6 +169,7 @@ def test_an_attack_is_one_error(form: Format | None, text: str | bytes) -> None:
     refused(text, form)
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "local",
@@ -257,6 +258,7 @@ def test_every_problem_of_a_file_is_reported_in_one_run_and_their_number_is_boun
     assert "too many profiles" in refused(f"[{names}]").message
 
 
+@pytest.mark.slow
 def test_unknown_names_are_looked_at_so_often_and_no_more() -> None:
     names = ", ".join(f'"queueDirect{n}MaxDepht": 1' for n in range(50_000))
     error = refused(f'{{"clientProfileName": "p", {names}}}')

@@ -31,6 +31,7 @@ def through(profile: ClientProfile, form: Format) -> ClientProfile:
     return one.profile
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("form", Format)
 @given(profile=PROFILES)
 @settings(max_examples=examples(30, 300))
@@ -46,6 +47,7 @@ def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Forma
     assert changed - {"message_vpn"} <= EVERY - HELD_FIELDS[form]
 
 
+@pytest.mark.slow
 @given(profile=PROFILES, path=st.lists(st.sampled_from(list(Format)), min_size=2, max_size=5))
 @settings(max_examples=examples(60, 300))
 def test_a_path_through_formats_changes_only_what_one_of_them_cannot_hold(
@@ -72,6 +74,7 @@ def test_formats_that_hold_everything_are_the_ones_that_a_broker_is_configured_w
     assert HELD_FIELDS[Format.XML] < HELD_FIELDS[Format.SEMP_V1] | HELD_FIELDS[Format.LISTING]
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("form", Format)
 @given(several=st.lists(PROFILES, min_size=2, max_size=3, unique_by=lambda each: each.name))
 @settings(max_examples=examples(5, 300))

@@ -71,6 +71,7 @@ def test_columns_of_log_have_the_types_of_the_schema_file() -> None:
             assert schema.field(field["name"]).type == kinds[field["type"]], field["name"]
 
 
+@pytest.mark.slow
 def test_simulation_has_no_day_and_a_sweep_has_its_name(folders: dict[str, int]) -> None:
     assert set(qsctl.lake_rows("burst-1", columns=["queue"]).read_all()["run_date"].to_pylist()) == {None}
     measures = qsctl.lake_rows("sweep-1", "measures").read_all()

@@ -27,6 +27,7 @@ def shown_by(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
+@pytest.mark.slow
 def test_a_notebook_goes_from_a_sweep_to_a_chart_in_ten_lines_without_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def test_a_report_is_the_command_s(shell: Shell, swept: Path, capfd: pytest.Capt
     assert found[0]["file"] == "function.md"
 
 
+@pytest.mark.slow
 def test_the_form_is_the_ending_s_or_the_one_that_is_asked(swept: Path) -> None:
     qsctl.write_report(swept, out="a.svg")
     assert "<svg" in Path("a.svg").read_text()

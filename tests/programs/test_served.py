@@ -37,6 +37,7 @@ def children() -> set[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_served_queue_is_written_by_a_producer_and_consumed_over_a_second_connection() -> None:
     with Service.serve() as service:
         service.create_queue("Orders")
@@ -59,6 +60,7 @@ def test_a_served_queue_is_written_by_a_producer_and_consumed_over_a_second_conn
     assert not children()
 
 
+@pytest.mark.slow
 def test_a_service_stops_when_its_block_fails() -> None:
     with free_domain() as domain, pytest.raises(ZeroDivisionError), Service.serve(domain=domain) as service:
         assert service.domain_id == domain
@@ -67,6 +69,7 @@ def test_a_service_stops_when_its_block_fails() -> None:
     assert not children()
 
 
+@pytest.mark.slow
 def test_a_service_ends_with_a_program_that_is_killed() -> None:
     program = (
         "import qsctl, sys\n"

@@ -66,6 +66,7 @@ def without_times(document: Any) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in TIMES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ALIKE)
 def test_the_answer_is_the_command_s(asked: str, shell: Shell, capfd: pytest.CaptureFixture[str]) -> None:
     scenario, given, options = ALIKE[asked]
@@ -89,6 +90,7 @@ def test_the_answer_is_the_command_s(asked: str, shell: Shell, capfd: pytest.Cap
         assert bool(found.intervals) is (asked in {"intervals", "precision"})
 
 
+@pytest.mark.slow
 def test_a_run_has_its_folder_its_counters_and_the_same_bytes_for_the_same_seed() -> None:
     run = qsctl.simulate("burst", settings=HORIZON, replications=2, seed=7, level="messages", out=Path("run"))
     assert isinstance(run, qsctl.SimulatedRun)
@@ -155,6 +157,7 @@ def test_what_is_not_of_its_form_is_refused_and_writes_nothing(call: Callable[[]
     assert not list(Path().iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 def test_spark_computes_the_same_rows() -> None:

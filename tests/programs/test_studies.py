@@ -51,6 +51,7 @@ def test_a_sweep_reports_its_progress_prints_nothing_and_keeps_its_points(capfd:
     assert list(again) == list(table)
 
 
+@pytest.mark.slow
 def test_processes_beside_this_one_give_the_same_figures() -> None:
     scenario = open_scenario("burst", {}, SHORT)
     axes = parse_axes(["profile[trading]/queue[D-1]/max-depth=100,5000"])
@@ -67,6 +68,7 @@ def test_processes_beside_this_one_give_the_same_figures() -> None:
     assert checks, "the program may end it while processes run"
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_by_itself_is_one_error() -> None:
     grid = "grid={'max-depth(D-1)': [500, 5000]}, settings={'horizon': '1ms'}"
     Path("unguarded.py").write_text(f"import qsctl\nqsctl.sweep('burst', {grid}, workers=2)")
@@ -176,6 +178,7 @@ def test_what_is_not_of_its_form_is_refused_as_by_the_commands() -> None:
     assert not Path("qsctl-sweeps").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_leaves_spark_alone() -> None:
     Path("sweep.py").write_text(
         "import qsctl, sys\n"

@@ -99,6 +99,7 @@ def outcomes(records: list[Record], name: str) -> dict[int, str]:
     return became
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("dead_max", [-1, 2])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_pair_of_prefixes_of_a_batch_is_restored_to_one_sample_each(seed: int, dead_max: int) -> None:

@@ -95,6 +95,7 @@ def replayed(records: list[Record]) -> ServiceEngine:
     return engine
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("seed", range(6))
 def test_rolled_back_to_any_record_and_given_another_suffix_a_queue_is_as_fresh(seed: int) -> None:
     chance = random.Random(seed)

@@ -82,6 +82,7 @@ def test_names_of_pictures_are_those_of_files() -> None:
     assert page_markdown(made, ["a b.svg"]).count("(<a b.svg>)") == 1
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("form", [ReportFormat.SVG, ReportFormat.PNG])
 def test_one_picture_has_every_chart_below_the_other(tmp_path: Path, form: ReportFormat) -> None:
     one, two = (

@@ -104,6 +104,7 @@ def overloaded() -> Scenario:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_without_a_message_is_not_one_that_loses_none(tmp_path: Path) -> None:
     silent = dataclasses.replace(overloaded(), traffic=(
         Traffic("t", to="c", arrivals=PoissonArrivals(900), size=ConstantSize(1000), stop_ns=SECOND_NS // 2),
@@ -159,6 +160,7 @@ def test_a_page_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
         write_report(contents(page(), tmp_path / "no" / "such" / "folder.html", ReportFormat.HTML, ""))
 
 
+@pytest.mark.slow
 def test_a_drawing_has_a_name_scales_with_the_page_and_takes_its_colour() -> None:
     drawn = picture(
         "Rates & more", "c", lambda: rate_chart([{"seconds": 0, "queue": "D-1", "per_second": 3}], "x", 1.0)
@@ -172,6 +174,7 @@ def test_a_drawing_has_a_name_scales_with_the_page_and_takes_its_colour() -> Non
     assert "#d95f02" in drawn.wide
 
 
+@pytest.mark.slow
 def test_a_sweep_over_two_values_has_a_heat_map_for_each_queue_that_shows_something(sweep_folder: Path) -> None:
     made = sweep_page(sweep_folder)
     assert "Share of messages lost: D-1" in [each.title for each in made.pictures]
@@ -290,6 +293,7 @@ def test_figures_are_short_and_whole_numbers_stay_whole() -> None:
     assert listed(["a", "b", "c"], most=2) == "a, b and 1 more"
 
 
+@pytest.mark.slow
 def test_a_run_s_report_shows_losses_and_opens_in_a_browser(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     report = run(overloaded(), folder, level=LogLevel.EVENTS)

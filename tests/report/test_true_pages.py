@@ -177,6 +177,7 @@ def selected(folder: Path, *asked: str) -> Page:
     return sweep_page(location(str(folder)), criteria)
 
 
+@pytest.mark.slow
 def test_the_best_point_and_the_front_are_first_on_a_page_that_is_asked_for_them(swept: Path) -> None:
     page = selected(swept, "lost(D-1)", "high_water_mark(D-1),loss_ratio(D-1)")
     assert page.verdict[0] == (

@@ -249,6 +249,7 @@ def test_a_note_that_was_half_written_is_not_kept(filled: Path, monkeypatch: pyt
         assert status(service).current_message_count == 3
 
 
+@pytest.mark.slow(beyond=1)
 def test_a_command_that_was_killed_leaves_no_note(filled: Path) -> None:
     program = (
         "import os; from pathlib import Path; from qsctl.service.directory.embedded import open_embedded\n"
@@ -364,6 +365,7 @@ def settings_of(chance: random.Random, name: str) -> SharedReaderQueueSettings:
     return given
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(trials("QSCTL_TEST_AT_REST", 4, 100)))
 def test_after_any_history_a_note_answers_as_the_restored_service(seed: int, tmp_path: Path) -> None:

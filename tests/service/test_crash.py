@@ -63,6 +63,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kill_loses_a_kept_sample_or_restores_an_acknowledged_one(
@@ -110,6 +111,7 @@ def damage_some_file(directory: Path, chance: random.Random) -> str:
     return f"{path.name} bit flipped at {at} of {size}"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "segments-normal", "database"])
 def test_damage_is_restored_around_and_never_silent(program: Program, tmp_path: Path, kind: str) -> None:

@@ -108,6 +108,7 @@ def held_keys(service: EmbeddedService, queue: str) -> list[str]:
     return [key_of(body.identity) for body in bodies if isinstance(body, MessageData)]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "database"])
 def test_no_kill_loses_doubles_or_unmarks_a_sample_among_dead_letters(

@@ -100,6 +100,7 @@ def program() -> Iterator[Program]:
         assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["segments", "database"])
 def test_no_kill_loses_a_moved_sample_or_makes_it_two(program: Program, tmp_path: Path, kind: str) -> None:

@@ -87,6 +87,7 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
     assert set(RTI_OPTIONS.values()) <= known
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.parametrize(
     ("arguments", "parts", "status", "message"),
     [

@@ -50,6 +50,7 @@ PLACES_EACH = trials("QSCTL_TEST_DAMAGED_PLACES", 1, len(PLACES))
 """How many places of each file are damaged, of those one after the other: files of a kind have all of them."""
 
 
+@pytest.mark.slow(beyond=5)
 @pytest.mark.campaign
 @pytest.mark.parametrize("number", range(len(STATE_FILES)), ids=lambda number: "-".join(STATE_FILES[number]))
 def test_a_damaged_file_of_an_earlier_version_is_refused_and_left_as_it_is(tmp_path: Path, number: int) -> None:

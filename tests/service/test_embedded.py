@@ -237,6 +237,7 @@ def test_files_are_in_the_configured_directory(tmp_path: Path) -> None:
         assert len(messages(service, "P")) == 1, "the instance knows where its files are"
 
 
+@pytest.mark.slow(beyond=1)
 def test_a_closed_service_leaves_no_objects_behind(tmp_path: Path, persistence: PersistenceSettings) -> None:
     """One process may open a directory 100,000 times: nothing is kept from the garbage collector."""
 
@@ -258,6 +259,7 @@ def test_a_closed_service_leaves_no_objects_behind(tmp_path: Path, persistence: 
     assert gc.get_freeze_count() == frozen_before
 
 
+@pytest.mark.slow(beyond=1)
 def test_a_store_does_not_grow_without_bounds(tmp_path: Path, persistence: PersistenceSettings) -> None:
     def size() -> int:
         return sum(path.stat().st_size for path in (tmp_path / "s").rglob("*") if path.is_file())

@@ -236,6 +236,7 @@ def fail_writes(loop: ServiceLoop, patches: pytest.MonkeyPatch, name: str, *, at
 FAILING = [(*each, name) for each in MOVES for name in each if name != "volatile"]
 
 
+@pytest.mark.slow(beyond=11)
 @pytest.mark.parametrize("at_sync", [False, True], ids=["write", "sync"])
 @pytest.mark.parametrize(("source", "target", "failing"), FAILING, ids=["-".join(each) for each in FAILING])
 def test_a_move_that_cannot_be_stored_is_undone_in_both_queues(

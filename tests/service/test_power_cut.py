@@ -36,6 +36,7 @@ def held(line: str) -> dict[str, set[str]]:
     return {name: set(filter(None, texts.split(","))) for name, _, texts in parts}
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.campaign
 @needs_strace
 @pytest.mark.parametrize("seed", range(CUTS))

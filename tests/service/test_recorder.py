@@ -52,6 +52,7 @@ def test_parts_close_and_are_read_while_it_goes_on(tmp_path: Path, recorders: li
     assert len(list((tmp_path / "rec" / "counters").rglob("part-*"))) == 1
 
 
+@pytest.mark.slow
 def test_killed_recorder_leaves_its_complete_parts(tmp_path: Path, recorders: list[Recorded]) -> None:
     recorder = Recorded(tmp_path / "rec", tmp_path, 0.5)
     recorders.append(recorder)
@@ -67,6 +68,7 @@ def test_killed_recorder_leaves_its_complete_parts(tmp_path: Path, recorders: li
     assert recorder.recording.end is RecordingEnd.NOT_YET
 
 
+@pytest.mark.slow
 def test_size_ends_it_with_all_that_came_until_then(tmp_path: Path, recorders: list[Recorded]) -> None:
     recorder = Recorded(tmp_path / "rec", tmp_path, 60, max_bytes=2 << 20)
     recorders.append(recorder)
@@ -82,6 +84,7 @@ def test_size_ends_it_with_all_that_came_until_then(tmp_path: Path, recorders: l
     assert rows == arrived > 10_000
 
 
+@pytest.mark.slow
 def test_full_disk_ends_it_and_what_is_there_is_read(
     tmp_path: Path, small_disk: SmallDisk, recorders: list[Recorded]
 ) -> None:

@@ -61,6 +61,7 @@ def made_calls(journal_mode: str) -> Counter[str]:
         return count_calls(program, files_of(state_dir), ERRORS, Path(folder) / "trace")
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @needs_strace
 @pytest.mark.parametrize(("journal_mode", "call", "error"), CASES)

@@ -115,6 +115,7 @@ def test_sighup_while_the_files_are_moved_changes_nothing(tmp_path: Path, starte
         assert service.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.slow
 def test_sighup_rereads_the_limits_of_every_process_of_sessions(tmp_path: Path, started: Any) -> None:
     file, log = tmp_path / "a.xml", tmp_path / "s.log"
     command = started("--log-file", "s.log", "--verbosity", "3", "--metrics-port", "0", domain=161)
@@ -165,6 +166,7 @@ def supervisor(tmp_path: Path) -> Iterator[socket.socket]:
         yield listening
 
 
+@pytest.mark.slow
 def test_a_supervisor_learns_that_the_service_is_ready_turns_and_leaves(
     tmp_path: Path, started: Any, supervisor: socket.socket
 ) -> None:

@@ -14,6 +14,7 @@ RANDOM_QUEUES = trials("QSCTL_TEST_RANDOM_QUEUES", 30, 2000)
 _PARTS = 10
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_the_kernel_and_the_plain_queue_agree_to_the_message(part: int) -> None:

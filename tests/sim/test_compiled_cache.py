@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import filelock
+import pytest
 
 from qsctl.sim.kernel._unused_caches import UNUSED_AFTER_S
 from qsctl.sim.kernel.cache_directory import CACHE_DIRECTORY, opened
@@ -50,6 +51,7 @@ def twice(value):
 """
 
 
+@pytest.mark.slow
 def test_importing_the_kernels_leaves_the_callers_cache_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "callers.py").write_text(CALLERS)
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}", "XDG_CACHE_HOME": str(tmp_path)}
@@ -78,6 +80,7 @@ def plus_one(value):
 """
 
 
+@pytest.mark.slow
 def test_of_processes_that_start_together_one_compiles_and_the_others_take_it_over(tmp_path: Path) -> None:
     (tmp_path / "called.py").write_text(CALLED)
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}", "XDG_CACHE_HOME": str(tmp_path)}
@@ -113,6 +116,7 @@ print(sys.modules[bucket_of.__module__].__file__)
 """
 
 
+@pytest.mark.slow
 def test_every_copy_of_the_same_sources_has_what_one_of_them_compiled(tmp_path: Path) -> None:
     found = []
     for name in ("first", "second"):
@@ -132,6 +136,7 @@ def test_every_copy_of_the_same_sources_has_what_one_of_them_compiled(tmp_path: 
     assert found == [(found[0][0], "1", "0"), (found[0][0], "0", "1")]
 
 
+@pytest.mark.slow
 def test_an_edited_file_of_another_package_is_compiled_anew(tmp_path: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{tmp_path}", "XDG_CACHE_HOME": str(tmp_path)}
     program = "from called import plus_one; print(plus_one(41), sum(plus_one.stats.cache_misses.values()))"

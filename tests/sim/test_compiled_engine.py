@@ -32,6 +32,7 @@ _ALL_HAPPENS_WITHIN = 60
 """Of the random scenarios so many, run by the engine itself alone, show every mechanism."""
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_the_kernel_and_the_engine_agree_to_the_message(part: int) -> None:
@@ -39,6 +40,7 @@ def test_the_kernel_and_the_engine_agree_to_the_message(part: int) -> None:
         check(random_engine(number), chunk_rows=50 if number % 2 else 1 << 14)
 
 
+@pytest.mark.slow
 def test_every_mechanism_happens_in_random_scenarios() -> None:
     wanted = expected_mechanisms()
     with mechanisms() as counted:
@@ -52,6 +54,7 @@ def test_every_mechanism_happens_in_random_scenarios() -> None:
     raise AssertionError(f"never happened: {', '.join(sorted(wanted - set(counted)))}")
 
 
+@pytest.mark.slow
 def test_ready_scenarios_agree_to_the_message() -> None:
     for name in ("ward", "clinic"):
         scenario = read_scenario(find_scenario(name))

@@ -42,6 +42,7 @@ def conserved(row: dict[str, Any]) -> None:
     assert row["arrived_messages"] == row["delivered_messages"] + row["elided_messages"] + lost + there, row
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", sorted(ready_scenarios()))
 def test_published_is_delivered_lost_or_still_there_on_every_ready_scenario(name: str, tmp_path: Path) -> None:
     report = run(whole_run(name), tmp_path / "run", level=LogLevel.MESSAGES)

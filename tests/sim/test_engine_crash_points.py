@@ -31,6 +31,7 @@ def check(report: CrashReport) -> None:
     assert not report.violations, "\n".join(map(str, report.violations[:5]))
 
 
+@pytest.mark.slow
 def test_every_interruption_leaves_all_messages_or_none_and_none_twice(small: Scenario) -> None:
     report = explore(small, nested=False)
     check(report)
@@ -45,6 +46,7 @@ def test_every_interruption_leaves_all_messages_or_none_and_none_twice(small: Sc
     assert sum(row.lost for row in report.rows) > 0, "one connection is not logged"
 
 
+@pytest.mark.slow
 def test_an_interrupted_recovery_is_recovered_from(small: Scenario) -> None:
     report = explore(small, every=31)
     check(report)
@@ -85,6 +87,7 @@ def test_the_judge_finds_results_that_are_not_thrown_away(small: Scenario, monke
     planted(explore(small, every=9, nested=False), "came twice, not marked")
 
 
+@pytest.mark.slow
 def test_the_judge_finds_a_source_that_is_removed_before_its_results_are_stored(
     small: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def cuts(whole: Followed, number: int, count: int) -> list[int]:
     return sorted(random.Random(number).sample(range(1, len(whole.batches) + 1), count))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("number", SCENARIOS)
 def test_cut_and_continue_is_the_uninterrupted_run(number: int) -> None:
     whole = uninterrupted(random_scenario(number))

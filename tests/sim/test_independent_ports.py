@@ -123,6 +123,7 @@ def plain(columns: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(scenarios(), st.integers(0, HORIZON_NS))
 def test_parts_give_what_the_whole_gives(scenario: Scenario, stop_ns: int) -> None:
@@ -140,6 +141,7 @@ def test_parts_give_what_the_whole_gives(scenario: Scenario, stop_ns: int) -> No
     assert apart.now_ns == whole.now_ns
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(scenarios(), st.integers(2, 4), st.integers(HORIZON_NS // 30, HORIZON_NS), st.integers(1, 100))
 def test_threads_slices_and_chunks_change_no_byte_of_the_log(

@@ -45,6 +45,7 @@ def bits_per_second(scenario: Scenario) -> float:
     return float(columns["delivered_bytes"][0] * 8 / (columns["observed_ns"][0] / SECOND_NS))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("loss", "seconds"), [(0.0001, 600), (0.001, 400), (0.01, 400), (0.03, 400)])
 def test_throughput_is_that_of_mathis_within_a_fifth(loss: float, seconds: int) -> None:
     """1.22 MSS ÷ (RTT √p) of Mathis et al., 1997, where the window is no limit."""
@@ -52,6 +53,7 @@ def test_throughput_is_that_of_mathis_within_a_fifth(loss: float, seconds: int) 
     assert found == pytest.approx(loss_limit_bits_per_second(MSS, 0.05, loss), rel=0.2)
 
 
+@pytest.mark.slow
 def test_throughput_falls_with_the_round_trip_and_rises_with_the_segment() -> None:
     plain = bits_per_second(saturated(0.003, 400))
     assert bits_per_second(saturated(0.003, 400, round_trip_ms=100)) == pytest.approx(plain / 2, rel=0.1)
@@ -59,6 +61,7 @@ def test_throughput_falls_with_the_round_trip_and_rises_with_the_segment() -> No
     assert bits_per_second(short) == pytest.approx(plain / 2, rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_a_segment_whatever_the_messages_are() -> None:
     """Waiting bytes are cut into whole segments: ten small messages are not ten times as likely to be hit."""
     whole = bits_per_second(saturated(0.003, 300))

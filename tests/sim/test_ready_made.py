@@ -85,6 +85,7 @@ def test_an_llvmlite_that_cannot_make_them_is_named(tmp_path: Path, monkeypatch:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_ready_made_kernels_give_what_compiled_ones_give_without_numba(made: Path, tmp_path: Path) -> None:
     *ready, has_numba = printed(made)
     *compiled, has_numba_too = printed(tmp_path / "none")
@@ -97,6 +98,7 @@ def test_ready_made_kernels_need_no_home_and_no_folder_to_write_to(made: Path) -
     assert found[-1] == "False"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("values", "why"),
     [
@@ -117,6 +119,7 @@ def test_ready_made_kernels_are_refused_where_they_do_not_fit(
     assert printed(folder)[-1] == "True"
 
 
+@pytest.mark.slow
 def test_a_damaged_or_missing_object_file_is_never_loaded(made: Path, tmp_path: Path) -> None:
     folder = changed(made, tmp_path)
     files = sorted(folder.glob("*.o"))
@@ -129,6 +132,7 @@ def test_a_damaged_or_missing_object_file_is_never_loaded(made: Path, tmp_path: 
     assert values == printed(made)[:-1]
 
 
+@pytest.mark.slow
 def test_a_function_that_the_c_library_lacks_is_not_called(made: Path, tmp_path: Path) -> None:
     index = json.loads((made / INDEX).read_text())
     entries = [{**each, "needs": ["no_such_function"]} for each in index["entries"]]

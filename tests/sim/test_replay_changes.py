@@ -66,6 +66,7 @@ def near(now: float | None, expected: float | None, ratio: float, slack: float) 
     return abs(now - expected) <= ratio * expected + slack
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("queue", "changes"),
     [
@@ -91,6 +92,7 @@ def test_replay_of_a_change_is_near_a_fresh_simulation(recording: Path, queue: s
     assert near(now.wait_p99_ns, expected.wait_p99_ns, 0.5, 20 * MILLISECOND_NS)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_another_number_of_consumers_is_near_a_fresh_simulation(recording: Path, count: int) -> None:
     now = replayed(recording, {"queue[Jobs]/consumers": str(count)})["Jobs"]
@@ -118,6 +120,7 @@ def test_queue_without_a_change_is_copied_beside_one_with(recording: Path, tmp_p
     assert {line.why for line in difference.lines} == {"what was changed"}
 
 
+@pytest.mark.slow
 def test_draws_depend_on_the_seed_and_on_nothing_else(recording: Path) -> None:
     """Deliveries that there were not are drawn; what was recorded of a sample holds for whoever has it."""
     scenario = recorded_scenario(recording, None, {"queue[Orders]/max-delivery-retries": "5"})
@@ -126,6 +129,7 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(recording: Path) -> None:
     assert one != other
 
 
+@pytest.mark.slow
 def test_producer_that_waits_for_answers_writes_less_where_they_come_later(tmp_path: Path) -> None:
     """A program with a window of 1 over a queue of one place: the answers set its pace."""
     jobs = dataclasses.replace(JOBS, limits=dataclasses.replace(JOBS.limits, max_count=1))
@@ -156,6 +160,7 @@ def test_full_window_holds_a_producer_back(recording: Path) -> None:
     assert replayed(recording, changes)["Jobs"].waiting_messages == 20
 
 
+@pytest.mark.slow
 def test_then_and_now_are_the_counters_of_both(recording: Path, tmp_path: Path) -> None:
     report = replay(recording, tmp_path / "now", overrides={"queue[Orders]/max-count": "8"}, replications=2)
     rows = {(each.queue, each.measure): each for each in then_and_now(recording, tmp_path / "now")}
@@ -176,6 +181,7 @@ def test_service_times_of_consumers_are_found(recording: Path) -> None:
     assert near(sum(found) / len(found), SECOND_NS / 70, 0.1, 0)
 
 
+@pytest.mark.slow
 def test_consumers_that_take_alike_let_services_follow_samples(recording: Path) -> None:
     """Three instead of two: each sample takes as long as it did, whoever has it, and no draw is needed."""
     scenario = recorded_scenario(recording, None, {"queue[Jobs]/consumers": "3"})

@@ -63,6 +63,7 @@ def test_each_sample_is_one_of_its_producer_s_own_and_none_comes_twice(recorded:
     assert max(Counter(load.original.values()).values()) > 1
 
 
+@pytest.mark.slow
 def test_loads_have_the_recorded_rate_on_average_and_differ(recorded: Recorded) -> None:
     counts = [len(writes(resampled(recorded, 20, 1, number).recorded)) for number in range(1, 101)]
     assert sum(counts) / 100 == pytest.approx(len(writes(recorded)), rel=0.02)
@@ -76,6 +77,7 @@ def test_a_recording_without_writes_stays_as_it_is(recorded: Recorded) -> None:
     assert resampled(empty, 20, 1, 1).recorded == empty
 
 
+@pytest.mark.slow
 def test_the_first_replication_is_the_recording_and_the_others_are_drawn(scenario: Scenario) -> None:
     first, *others = [orders(scenario, number) for number in range(4)]
     assert (first.arrived_messages, first.wait_p99_ns) == (1107, 81_788_927)

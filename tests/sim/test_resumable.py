@@ -33,6 +33,7 @@ def slab_of_one_node() -> Any:
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(st.one_of(solace_scenarios(), tibco_scenarios()), st.integers(1, 20))
 def test_a_log_chunk_of_few_rows_and_a_small_slab_give_the_same_rows(
@@ -48,6 +49,7 @@ def test_a_log_chunk_of_few_rows_and_a_small_slab_give_the_same_rows(
     assert list(small.run.slow_percent) == list(large.run.slow_percent)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(st.one_of(solace_scenarios(), tibco_scenarios()))
 def test_the_counters_are_the_same_with_a_log_and_without(scenario: Scenario) -> None:
@@ -84,6 +86,7 @@ check()
 """
 
 
+@pytest.mark.slow
 def test_no_index_leaves_its_array() -> None:
     """Random scenarios with the kernels in plain Python, beside the plain model."""
     program = IN_PLAIN_PYTHON.format(seed=1, examples=examples(20, 300))

@@ -55,6 +55,7 @@ def expected(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> di
     return found
 
 
+@pytest.mark.slow
 def test_several_processes(scenario: Scenario, expected: dict[str, bytes], tmp_path: Path) -> None:
     """One of them simulates two repetitions."""
     run(scenario, tmp_path / "run", reproduce="qsctl simulate", workers=REPLICATIONS - 1)

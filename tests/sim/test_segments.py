@@ -59,6 +59,7 @@ def scenario(loss: float, delay_ns: int = 40 * MILLISECOND_NS, time_out_ns: int 
     )  # fmt: skip
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("time_out_ns", [1, 4 * MILLISECOND_NS])
 @pytest.mark.parametrize("delay_ns", [0, 100_000, 40 * MILLISECOND_NS])
 @pytest.mark.parametrize("loss", [0.0005, 0.02])
@@ -70,6 +71,7 @@ def test_segments_of_one_instant_are_acknowledged_as_single_ones(loss: float, de
     compare_tibco(replace(made, model=Model.TIBCO, profiles=profiles))
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("time_out_ns", [1, 3 * MILLISECOND_NS])
 @pytest.mark.parametrize("size_bytes", [900, 9000])
 @pytest.mark.parametrize(

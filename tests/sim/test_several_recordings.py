@@ -34,6 +34,7 @@ def both(other: Path) -> Scenario:
     return with_recordings(recorded_scenario(location(str(MONDAY))), [location(str(other))])
 
 
+@pytest.mark.slow
 def test_each_replication_has_the_load_of_another_recording(other: Path) -> None:
     scenario = both(other)
     assert scenario.replay is not None

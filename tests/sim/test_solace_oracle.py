@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from qsctl.sim.scenario.scenario import Scenario
@@ -18,6 +19,7 @@ def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario)
     compare(scenario)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(partitioned_scenarios())
 def test_partitions_that_are_handed_over_agree_to_the_message(scenario: Scenario) -> None:

@@ -212,6 +212,7 @@ def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come
     assert [EVENT_NAMES[e] for e in events["event"]][:2] == ["disconnected", "connected"]
 
 
+@pytest.mark.slow
 def test_weights_hold_for_an_eliding_client_too() -> None:
     queues = {**limits(), Queue.D_3: QueueLimits(1000, 0, weight=3), Queue.D_1: QueueLimits(1000, 0, weight=1)}
     both = [every_ms(100, name=queue.value, queue=queue, topics=10**6) for queue in (Queue.D_3, Queue.D_1)]
@@ -315,6 +316,7 @@ def test_the_models_are_distinguished() -> None:
         tibco.prepare(broker(), 0, LogLevel.COUNTERS)
 
 
+@pytest.mark.slow
 def test_without_the_compiler_the_kernels_are_plain_python_with_the_same_result() -> None:
     program = (
         "import hashlib, warnings\nwarnings.simplefilter('error')\n"

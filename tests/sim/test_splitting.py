@@ -183,6 +183,7 @@ def test_a_branch_has_the_arrivals_before_it_and_others_after_it(arrivals: Any) 
     assert len(ends) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 @pytest.mark.parametrize("levels", [Levels((2, 4), (3, 2)), Levels((1, 3), (2, 3))])
 def test_a_split_run_loses_as_m_m_1_k(levels: Levels) -> None:
@@ -191,12 +192,14 @@ def test_a_split_run_loses_as_m_m_1_k(levels: Levels) -> None:
     assert found.half_width < 0.6 * found.value
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 def test_a_split_run_of_a_service_loses_as_m_m_1_k() -> None:
     found = estimated(own_server(0.5, 3, 0.2), parse_question("loss_ratio(Q)"), Levels((2, 3), (2, 2)), 24, 0.9999)
     assert found.value == pytest.approx(exact_loss(0.5, 3), rel=0.5)  # four standard errors
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 def test_the_probability_of_runs_is_that_of_plain_runs() -> None:
     scenario = one_server(0.5, 100, 60)
@@ -207,6 +210,7 @@ def test_the_probability_of_runs_is_that_of_plain_runs() -> None:
     assert 0.0 < split.half_width < plain.half_width * 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 def test_levels_are_found_and_reach_a_loss_that_no_plain_run_sees() -> None:
     scenario = one_server(0.5, 12, 300)
@@ -220,6 +224,7 @@ def test_levels_are_found_and_reach_a_loss_that_no_plain_run_sees() -> None:
     assert found.plain_messages > found.messages  # 132 times as many at 20 places
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 @pytest.mark.parametrize(
     ("scenario", "queue", "level", "count"),
@@ -246,6 +251,7 @@ def test_a_queue_that_cannot_fill_is_not_reached(monkeypatch: pytest.MonkeyPatch
     assert not plan.is_whole
 
 
+@pytest.mark.slow
 def test_samples_are_the_same_in_two_processes() -> None:
     scenario = one_server(0.5, 5, 100)
     levels = Levels((2, 4), (2, 2))

@@ -52,6 +52,7 @@ def mean_wait(size: Size, load: float) -> float:
     return float(columns["wait_sum_ns"][0] / columns["delivered_messages"][0] / mean)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("load", "expected"), [(0.5, 1.0), (0.8, 4.0), (0.95, 19.0)])
 def test_exponential_service_waits_as_m_m_1(load: float, expected: float) -> None:
     assert mean_wait(geometric(1000, 20_000), load) == pytest.approx(expected, abs=tolerance(load, MESSAGES))
@@ -87,6 +88,7 @@ def test_a_bounded_queue_loses_as_m_m_1_k_whether_the_oldest_or_the_last_goes(
     assert columns["discarded_messages"][0] / columns["arrived_messages"][0] == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("load", "expected"),
     [
@@ -158,6 +160,7 @@ def test_a_window_limits_the_rate_to_itself_over_the_round_trip(
     assert rate_found == pytest.approx(bytes_a_us, rel=0.01)
 
 
+@pytest.mark.slow(beyond=27)
 @pytest.mark.parametrize("burst", [0, 4, 30])
 @pytest.mark.parametrize("depth", [2, 40, 20_000])
 @pytest.mark.parametrize(("flows", "window"), [(1, 255), (2, 5)])

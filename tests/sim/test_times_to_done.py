@@ -38,6 +38,7 @@ def figures(scenario: Scenario) -> Figures:
     return figures_of(simulate_counters(scenario))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 def test_more_prefetch_empties_the_queue_and_takes_longer_where_one_consumer_is_slow() -> None:
     ahead = [figures(nine_fast_and_a_slow_one(threshold)) for threshold in (1, 5, 50)]
@@ -51,6 +52,7 @@ def test_more_prefetch_empties_the_queue_and_takes_longer_where_one_consumer_is_
     assert ahead[2].unfinished_messages > 2 * ahead[0].unfinished_messages  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_what_is_unfinished_counts_in_the_time_to_done() -> None:
     found = figures(nine_fast_and_a_slow_one(50))
     assert found.done_messages is not None
@@ -62,6 +64,7 @@ def test_what_is_unfinished_counts_in_the_time_to_done() -> None:
     assert found.done_mean_ns > 1.2 * without
 
 
+@pytest.mark.slow
 @pytest.mark.statistics
 @pytest.mark.parametrize("rho", [0.5, 0.8])
 def test_littles_law_holds_for_both_times_of_an_m_m_1_queue(rho: float, tmp_path: Path) -> None:

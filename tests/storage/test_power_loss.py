@@ -231,6 +231,7 @@ def test_group_of_a_failed_sync_is_durable_after_a_restart(tmp_path: Path, seed:
     again.close()
 
 
+@pytest.mark.slow(beyond=20)
 @pytest.mark.campaign
 @KINDS
 @pytest.mark.parametrize("seed", range(FAILURES))

@@ -49,6 +49,7 @@ def rows_of(spark: Any, lake: Path, name: str) -> list[Any]:
     return list(frame.collect())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_same_run_replaces_its_own_partitions_and_nothing_else(
     make_run: Callable[..., Any], spark: Any, tmp_path: Path
@@ -170,6 +171,7 @@ def test_a_command_that_is_killed_while_it_publishes_is_finished_by_the_next(
     assert not beside.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_damaged_runs_cost_themselves_alone_where_that_is_asked_for(
     make_run: Callable[..., Any], spark: Any, tmp_path: Path

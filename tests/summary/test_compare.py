@@ -118,6 +118,7 @@ def exchanged(a: QueueMessages, b: QueueMessages, draw: np.random.Generator) -> 
     return sides[0], sides[1]
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_resamples_without_a_difference_get_a_winner_no_more_often_than_stated(five: Path) -> None:
     a, b = messages_of(location(MONDAY))["Orders"], messages_of(location(five))["Orders"]

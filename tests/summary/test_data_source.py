@@ -49,6 +49,7 @@ def test_a_scenario_gives_the_counters_of_the_simulator(reader: Any) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_cannot_be_simulated_is_reported_when_it_is_loaded(reader: Any, spark: Any, tmp_path: Path) -> None:
     run(apply_overrides(read_scenario(find_scenario("burst")), SMALL), tmp_path / "run")
     for options, path, message in (
@@ -64,6 +65,7 @@ def test_what_cannot_be_simulated_is_reported_when_it_is_loaded(reader: Any, spa
             spark.read.format("qsctl").options(**options).load(path).collect()
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("table", ["messages", "counters", "events"])
 def test_a_run_folder_is_parquet_in_the_declared_schema(table: str, spark: Any, tmp_path: Path) -> None:
     scenario = apply_overrides(read_scenario(find_scenario("neighbor")), {"horizon": "1s"})
@@ -87,6 +89,7 @@ def test_the_schema_file_has_the_columns_and_types_that_spark_reads(table: str) 
     assert found == [(field.name, field.dataType) for field in READ[table]]
 
 
+@pytest.mark.slow
 def test_the_notebook_examples_of_the_page_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from qsctl.summary.differences import _findings
 RECORDING = Path(__file__).parents[2] / "fixtures/recordings/monday"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("count", [5, 12, 50])
 def test_outliers_are_found_among_alike_runs_with_the_stated_probability(count: int) -> None:
     draw = np.random.default_rng(1)
@@ -27,6 +28,7 @@ def test_outliers_are_found_among_alike_runs_with_the_stated_probability(count: 
     assert abs(alarms / trials - stated) <= 4 * (stated * (1 - stated) / trials) ** 0.5
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("values", ["normal", "ties", "long tails"])
 def test_changes_are_found_in_alike_runs_with_the_stated_probability_at_most(values: str) -> None:
     draw = np.random.default_rng(2)
@@ -77,6 +79,7 @@ def test_groups_are_judged_by_themselves_and_simulations_have_no_changes() -> No
     assert all(row["runs"] == 30 for row in found)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_runs_of_a_summary_are_compared_in_their_groups(spark: Any, tmp_path: Path) -> None:
     runs = []

@@ -104,6 +104,7 @@ SEEN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("name", "by"), [("dead-messages", ("client", "queue")), ("slow-subscriber", ("queue",))])
 def test_connections_and_losses_by_cause_are_what_duckdb_makes_of_the_same_files(
     name: str, by: tuple[str, ...], tmp_path: Path, computed: SparkOptions | None

@@ -86,6 +86,7 @@ def measured(table: Any, keys: Sequence[str]) -> Any:
     return tables.StructType([*(tables.StructField(name, of_keys[name]) for name in keys), *own])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_measure_has_its_declared_schema(spark: Any) -> None:
     messages, seen, holding = frame(spark, [row()]), Observation(S, 2 * S), Holding(frozenset({1}))
@@ -113,6 +114,7 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         assert made == {field.name: field.dataType for field in table}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: Any, tmp_path: Path) -> None:
     frame(spark, [row()]).write.parquet(str(tmp_path / "log"))

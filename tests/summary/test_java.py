@@ -168,6 +168,7 @@ def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
         assert process.returncode == (-signal.SIGKILL if is_plain else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_spark")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ def test_every_table_is_written_with_its_declared_schema(
             assert read.count() == len(summary.tables[name])
 
 
+@pytest.mark.slow
 def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, computed: SparkOptions | None) -> None:
     window_ns = 7 * SECOND_NS
     summary = job.summarize_run(
@@ -236,6 +237,7 @@ def test_a_topic_without_a_message_log_names_the_option_that_there_is(
     assert "--level messages" in caught.value.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_settings(
     made_run: Any, spark: Any, options: SparkOptions
@@ -342,6 +344,7 @@ def test_a_run_that_was_stopped_as_it_began_has_no_figures_and_is_no_fault(
     assert "The run was interrupted: these are the figures of its finished part." in summary.notes
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("measures", "exact", "is_on_spark"),
     [

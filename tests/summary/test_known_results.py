@@ -28,6 +28,7 @@ def simulated(scenario: Scenario, depths: dict[str, int]) -> tuple[Figures, ...]
     return tuple(run_task(scenario, Task(point, 0, scenario.seed)))
 
 
+@pytest.mark.slow
 @given(scenario=solace_scenarios(), depth=st.integers(2, 200), share=st.floats(0.0, 1.0), data=st.data())
 def test_a_depth_that_a_queue_never_reached_gives_the_figures_of_a_lower_one(
     scenario: Scenario, depth: int, share: float, data: st.DataObject
@@ -95,6 +96,7 @@ def searched(scenario: Scenario, setting: str) -> tuple[Sizing, int]:
     return size(scenario, targets, [parse_setting(setting)], confidence=0.95, runner=runner), runner.count
 
 
+@pytest.mark.slow
 def test_a_search_simulates_what_is_open_and_gives_the_same_answer() -> None:
     """The path of the only profile is the same setting, of which nothing is known."""
     changes = {

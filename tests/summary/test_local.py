@@ -88,6 +88,7 @@ def short(name: str) -> Scenario:
     return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=horizon_ns // 3, replications=2)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ready_scenarios() if EVERYTHING else ["guaranteed"])

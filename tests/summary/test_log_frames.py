@@ -48,6 +48,7 @@ print("found")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_many_runs_are_one_frame_with_their_facts_and_times_of_day(spark: Any, tmp_path: Path) -> None:
     copy = shutil.copytree(SIMULATED, tmp_path / "a [copy] of it's")
@@ -102,6 +103,7 @@ def test_without_the_libraries_the_module_has_no_format_and_no_error(monkeypatch
     assert not hasattr(module, "DefaultSource")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 def test_session_of_others_without_registration_finds_the_format(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ FEW = (0, 2, 4)
 """Places of a run with repetitions, of one with events, and of one without a log."""
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("places", "by"),
@@ -68,6 +69,7 @@ def test_each_of_many_runs_has_the_figures_that_it_has_alone(
     assert {"windows", "depth", "slow_subscribers", "connections", "intervals"} < set(together.tables)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_clients_are_chosen_in_each_of_many_runs_by_name_in_fewer_jobs(all_runs: list[Path], spark: Any) -> None:
     runs = all_runs[:2]
@@ -83,6 +85,7 @@ def test_clients_are_chosen_in_each_of_many_runs_by_name_in_fewer_jobs(all_runs:
     assert rows_of(together, together.facts[0].run_id) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_frames_for_programs_have_the_rows_of_the_summary_and_the_facts_of_each_run(
     all_runs: list[Path], spark: Any

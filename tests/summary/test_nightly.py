@@ -30,6 +30,7 @@ def nightly() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_the_night_that_lost_more_is_in_the_table_of_regressions(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

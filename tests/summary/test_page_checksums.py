@@ -68,6 +68,7 @@ def change_a_wait(folder: Path) -> Path:
     return part
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_a_summary_of_a_changed_log_is_refused_or_the_true_one(spaced_run: MadeRun, options: SparkOptions) -> None:
     part = part_of(spaced_run.folder)
@@ -89,6 +90,7 @@ def test_a_summary_of_a_changed_log_is_refused_or_the_true_one(spaced_run: MadeR
     assert refused >= FLIPS // 2, "most of a log is columns that these tables read"
 
 
+@pytest.mark.slow
 def test_without_the_options_a_changed_log_gives_other_figures(
     spaced_run: MadeRun, options: SparkOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_without_the_options_a_changed_log_gives_other_figures(
     assert figures_of(spaced_run.folder, options) != truth
 
 
+@pytest.mark.slow
 def test_compared_runs_are_without_one_that_was_changed_where_that_is_asked_for(
     spaced_run: MadeRun, make_run: Callable[..., MadeRun], options: SparkOptions
 ) -> None:

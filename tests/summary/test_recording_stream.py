@@ -65,6 +65,7 @@ def rows_between(stream: RecordingStream, start: dict[str, Any], end: dict[str, 
 # Offsets, without Spark.
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("table", STREAMED)
 def test_rows_between_offsets_are_those_of_the_table_with_times_of_day(table: str, tmp_path: Path) -> None:
     recording = GrowingRecording(tmp_path / "rec", level="events")
@@ -282,6 +283,7 @@ def queries(spark: Any) -> Iterator[Any]:
         query.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_each_row_is_written_once_though_the_query_fails_and_begins_again(
     queries: Any, recording: GrowingRecording, tmp_path: Path
@@ -318,6 +320,7 @@ def test_each_row_is_written_once_though_the_query_fails_and_begins_again(
     assert Counter(row for rows in written.values() for row in rows) == Counter(str(row.asDict()) for row in expected)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_query_whose_recording_was_begun_anew_ends_with_the_reason(
     queries: Any, recording: GrowingRecording, tmp_path: Path
@@ -345,6 +348,7 @@ def test_what_cannot_be_streamed_is_reported_before_the_query_begins(queries: An
         queries.readStream.format("qsctl").option("table", "counters").load(str(recording.folder))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_windows_and_depth_of_the_page_are_those_of_the_counters(
     queries: Any, recording: GrowingRecording, capsys: pytest.CaptureFixture[str]

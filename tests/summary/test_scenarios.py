@@ -86,6 +86,7 @@ def same(figures: QueueFigures, counted: list[dict[str, Any]]) -> None:
         assert bucket_of(getattr(figures, name)) == bucket_at(histogram, *rank), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("served", [False, True], ids=["egress-queues", "shared-reader-queues"])
 def test_figures_are_the_counters_on_every_ready_scenario(
     served: bool, tmp_path: Path, computed: SparkOptions | None

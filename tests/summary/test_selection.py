@@ -49,6 +49,7 @@ def held(shares: int, confidence: float) -> bool:
     return shares >= confidence * USES - 3.1 * math.sqrt(confidence * (1 - confidence) * USES) - 1
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     "means",

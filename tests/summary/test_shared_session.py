@@ -40,6 +40,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 def test_the_session_of_a_notebook_is_used_and_left_as_it_was() -> None:
@@ -84,6 +85,7 @@ print("done at", own.sparkContext.master)
 OWN_SESSION = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 @pytest.mark.parametrize("first", ["", OWN_SESSION], ids=["without a session of its own", "with one"])

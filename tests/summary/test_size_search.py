@@ -63,6 +63,7 @@ def two_sided(settings: Mapping[str, int], draw: np.random.Generator) -> Mapping
     }
 
 
+@pytest.mark.slow
 def test_the_help_s_own_example_finds_the_depths_that_meet_it() -> None:
     """The latency grows with the depth: the largest depth misses the target, and the search ended there before."""
     changes = {"horizon": "1s", "group[desks]/count": "1", "port[p1]/rate": "25 Mbit/s"}
@@ -89,6 +90,7 @@ def test_the_help_s_own_example_finds_the_depths_that_meet_it() -> None:
     assert {2, 262_144} <= set(sizing.tried(0))
 
 
+@pytest.mark.slow
 def test_two_targets_bound_a_setting_from_both_sides() -> None:
     sizing = found(two_sided, ["discards(D-1)=0", "time_in_queue_p99(D-1)<200ms"], "max-depth(D-1)")
     assert sizing.answer is not None
@@ -134,6 +136,7 @@ def test_what_contradicts_a_direction_is_reported() -> None:
     assert [effect.target.measure for effect in sizing.contradicted] == ["discards"]
 
 
+@pytest.mark.slow
 def test_a_second_target_does_not_hide_that_the_first_bounds_from_above() -> None:
     sizing = found(two_sided, ["time_in_queue_p99(D-1)<200ms", "loss_ratio(D-1)<50%"], "max-depth(D-1)")
     assert sizing.answer is not None

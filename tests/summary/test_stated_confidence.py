@@ -78,6 +78,7 @@ def test_the_known_answer_is_that_of_the_simulation() -> None:
     assert abs(sum(discards) / runs - mean_discards(limit)) < 4 * 15 / math.sqrt(runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "is_true"), TARGETS, ids=["zero", "share", "mean"])
 def test_what_size_states_is_true(target: str, is_true: Callable[[int], bool]) -> None:
     smallest = next(limit for limit in range(LOWEST, HIGHEST + 1) if is_true(limit))
@@ -124,6 +125,7 @@ def winners(folder: Path, pairs: int) -> int:
     return named
 
 
+@pytest.mark.slow
 def test_equals_get_no_winner(tmp_path: Path) -> None:
     # Of 20 equal pairs about eight got one when each measure was looked at alone.
     assert winners(tmp_path, 20) <= 4
@@ -165,6 +167,7 @@ def different_pair(folder: Path, number: int) -> tuple[Path, Path]:
     return folders[0], folders[1]
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_differences_get_the_right_winner(tmp_path: Path) -> None:
     """The deeper queue discards nothing instead of 12 messages, and has the higher mark: never the other way round."""

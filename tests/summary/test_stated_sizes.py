@@ -155,6 +155,7 @@ def sized(use: Use, seed: int) -> Sizing:
     )
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", USES)
 def test_what_size_states_is_true(kind: str) -> None:

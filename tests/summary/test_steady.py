@@ -31,6 +31,7 @@ def test_the_interval_of_a_mean_is_by_overlapping_tenths_of_the_run() -> None:
     assert (found.low, found.high) == pytest.approx((mean - 2.262157 * error, mean + 2.262157 * error), rel=1e-6)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize(("load", "count"), [(0.5, 20_000), (0.9, 400_000)])
 def test_one_run_s_intervals_hold_the_steady_state_as_often_as_stated(load: float, count: int) -> None:

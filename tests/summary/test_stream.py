@@ -211,6 +211,7 @@ def checked_folder(folder: Path, expected: list[PointResult]) -> None:
     assert names == set(read_sweep(folder)["parts"])
 
 
+@pytest.mark.slow
 def test_processes_write_the_parts_themselves_and_give_what_the_tasks_give_here(
     tmp_path: Path, expected: list[PointResult]
 ) -> None:
@@ -222,6 +223,7 @@ def test_processes_write_the_parts_themselves_and_give_what_the_tasks_give_here(
     checked_folder(tmp_path / "sweep", expected)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_pieces_and_nothing_else(tmp_path: Path, expected: list[PointResult]) -> None:
     killed: list[int] = []
     others: list[BaseProcess] = []
@@ -261,6 +263,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_sweep_of_a_killed_driver_is_continued(workers: int, tmp_path: Path, expected: list[PointResult]) -> None:
     folder = tmp_path / "sweep"
@@ -284,6 +287,7 @@ def test_the_sweep_of_a_killed_driver_is_continued(workers: int, tmp_path: Path,
     checked_folder(folder, expected)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_message_and_the_sweep_is_continued(
     tmp_path: Path, expected: list[PointResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,6 +354,7 @@ def lossy(settings: dict[str, int], draw: object) -> dict[str, int]:
     return {"discarded_messages": int(draw.random() < 8.0 / depth)}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("vary", ["max-depth(D-1)=10..2000", "max-depth(D-1)=10,50,100,200,400,800"])
 def test_a_search_has_one_answer_in_whatever_order_replications_end(vary: str) -> None:
     def searched(runner: ByLaw) -> tuple[Sizing, list[object]]:
@@ -420,6 +425,7 @@ def looking_at(seen: list[int], enough: int) -> Rounds:
     return Rounds(COUNTS, is_enough)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enough", [4, 9, 99])
 def test_a_number_of_repetitions_is_decided_by_the_first_ones_in_whatever_order_they_end(
     enough: int, tmp_path: Path
@@ -549,6 +555,7 @@ def test_the_traces_that_a_grid_names_travel_with_its_scenario(tmp_path: Path, t
     assert len([*there.rglob("*.csv")]) == 3
 
 
+@pytest.mark.slow
 def test_a_recording_travels_with_its_scenario(tmp_path: Path, there: Path) -> None:
     recording = tmp_path / "here"
     shutil.copytree(Path(__file__).parents[2] / "fixtures" / "recordings" / "monday", recording)

@@ -351,6 +351,7 @@ KNOWN: Sequence[tuple[Scenario, str, str, int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_sizing_on_spark_finds_what_it_finds_here(options: SparkOptions) -> None:
     scenario, target, setting, _ = KNOWN[0]

@@ -52,11 +52,13 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     assert "4 passed" in shown, shown
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass_beside_each_other(tmp_path: Path) -> None:
     shown = run(tmp_path, TESTS, "-n", "2")
     assert "4 passed" in shown, shown
 
 
+@pytest.mark.slow
 def test_the_property_of_the_page_finds_the_planted_fault_and_passes_without_it(tmp_path: Path) -> None:
     shown = run(tmp_path, PROPERTY)
     assert "1 failed" in shown, shown
@@ -66,6 +68,7 @@ def test_the_property_of_the_page_finds_the_planted_fault_and_passes_without_it(
     assert "1 passed" in shown, shown
 
 
+@pytest.mark.slow
 def test_tests_that_fail_or_leave_clients_open_do_not_disturb_the_next(tmp_path: Path) -> None:
     shown = run(
         tmp_path,
@@ -108,6 +111,7 @@ def test_is_refused(qsctl_service):
     assert "a queue has no setting 'max_delivery_retrys'" in shown, shown
 
 
+@pytest.mark.slow
 def test_persistent_samples_outlive_a_restart_and_others_do_not(tmp_path: Path) -> None:
     shown = run(
         tmp_path,
@@ -128,6 +132,7 @@ def test_restart(qsctl_service, kept):
     assert "2 passed" in shown, shown
 
 
+@pytest.mark.slow
 def test_a_consumer_that_does_not_answer_is_named_in_time(tmp_path: Path) -> None:
     shown = run(
         tmp_path,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.transport.dds.serving.loop_time import BEHIND_MAX_NS, BUSY_NS, PAUSE_MAX_NS, LoopTime
 
@@ -28,6 +30,7 @@ def test_without_samples_nothing_waits() -> None:
     assert loop.time.waits_ns() is None
 
 
+@pytest.mark.slow
 def test_while_samples_move_work_keeps_to_its_share() -> None:
     loop = Loop()
     worked_ns = 0

@@ -67,6 +67,7 @@ def at_once(participants: list[Participant], action: Callable[[Participant], obj
     return failures
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("frequent_switches")
 def test_threads_open_topics_of_types_that_are_new_to_the_process(participants: list[Participant]) -> None:
     """The binding makes a type ready at its first topic, and two threads at once spoil that for each other."""

@@ -167,6 +167,7 @@ def test_a_queue_made_again_begins_a_new_history() -> None:
     assert history.of(key).last("depth", 9) == [4, 5]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_histories_are_bounded_for_few_rows_and_for_many() -> None:
     ring = FigureRing(["depth"], POINTS_MAX)
     for at in range(3 * POINTS_MAX):

@@ -130,6 +130,7 @@ def test_a_command_is_shown_first_and_run_as_shown(shell: Shell, tmp_path: Path)
         assert shell("get", "status", "Orders", "-o", "json").document[0]["current_message_count"] == 0
 
 
+@pytest.mark.slow
 def test_dead_letters_are_put_back(shell: Shell, tmp_path: Path) -> None:
     assert shell("consume", "Orders", "--count", "2", "--reject").status == 0
     with page_of(tmp_path / "state", allow_changes=True) as page:

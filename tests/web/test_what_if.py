@@ -107,6 +107,7 @@ def test_depth_is_that_of_the_messages(page: Page) -> None:
     assert 0 < max(depth["high"]) <= queue_of(answer, "jobs")["measures"]["backlog_max"][0]
 
 
+@pytest.mark.slow
 def test_every_source_has_controls_whose_positions_the_scenario_accepts(page: Page) -> None:
     sources = page.get("/api/what-if/sources").document["sources"]
     assert {"burst", "work-queue", "preset sqs"} <= {each["name"] for each in sources}
@@ -223,6 +224,7 @@ def test_file_that_changes_is_read_again(tmp_path: Path) -> None:
         assert page.post("/api/what-if/controls", {"source": str(path)}).status == 404
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_what_is_written_gives_the_figures_that_are_shown(page: Page, tmp_path: Path) -> None:
     shell = Shell(tmp_path / "state")
@@ -245,6 +247,7 @@ def test_what_is_written_gives_the_figures_that_are_shown(page: Page, tmp_path: 
     assert "tcpMaxWindowSize = 128" in forms["plan-trading"]["text"]
 
 
+@pytest.mark.slow
 def test_preset_is_written_as_a_scenario_with_its_settings(page: Page, tmp_path: Path) -> None:
     shell = Shell(tmp_path / "state")
     settings = {"horizon": "1h", "queue/consumer[consumers]/count": "3"}

@@ -64,6 +64,7 @@ def controls(page: Page, source: str) -> Any:
     return {"http": found.status, **found.document.get("error", found.document)}
 
 
+@pytest.mark.slow
 def test_a_recording_is_answered_with_the_figures_of_replay(page: Page, recording: Path, tmp_path: Path) -> None:
     source = f"recording {recording}"
     assert any("consumers" in control["path"] for control in controls(page, source)["controls"])
@@ -137,6 +138,7 @@ def nothing_in_it(folder: Path) -> None:
     folder.mkdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [cut_run_file, another_format, cut_arrivals, no_arrivals, nothing_in_it])
 def test_a_recording_that_cannot_be_read_is_explained_and_costs_only_itself(
     page: Page, recording: Path, broken: Callable[[Path], None]

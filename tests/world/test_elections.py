@@ -50,6 +50,7 @@ def outcomes_of(settings: dict[str, str], seed: int = 1) -> tuple[list[tuple[int
     return sorted((row["enqueued_ns"], str(row["outcome"])) for row in rows), queue
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("instances", "timeout_ms"), [(2, 400), (2, 1000), (3, 200), (5, 700)])
 def test_w10_the_first_writes_are_refused_until_the_master_is_elected(
@@ -72,6 +73,7 @@ def test_w10_the_first_writes_are_refused_until_the_master_is_elected(
     assert 0 < queue.first_accepted_ns - elected_ns < 2 * INTERVAL_NS
 
 
+@pytest.mark.slow
 def test_what_was_refused_is_accepted_when_it_is_written_again() -> None:
     samples, queue = outcomes_of({"world/persistence": "1"})
     assert {outcome for _, outcome in samples} == {"delivered"}
@@ -107,6 +109,7 @@ def test_a_lost_master_is_missed_until_the_next_one_and_writes_are_refused_again
     assert queue.refused_later > 0
 
 
+@pytest.mark.slow
 def test_repetitions_are_shown_together() -> None:
     arguments = ["simulate", "election", "--out", "run", "--replications", "2", "-o", "json"]
     result = CliRunner().invoke(build_app(), arguments)
@@ -118,6 +121,7 @@ def test_repetitions_are_shown_together() -> None:
     assert queue["first_master_ns"] == max(one.first_master_ns or 0 for one in each)
 
 
+@pytest.mark.slow
 def test_a_sweep_measures_how_long_a_cluster_is_without_a_master() -> None:
     schedule = find_scenario("world").parents[1] / "schedules" / "master-killed.txt"
     base = apply_overrides(read_scenario(find_scenario("world")), {"world/schedule": str(schedule)})

@@ -84,11 +84,13 @@ def broken_by_schedule(path: Path) -> list[str]:
     return judge(scenario, schedule).broken()
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("path", sorted(SCHEDULES.glob("*.txt")), ids=lambda path: path.stem)
 def test_a_schedule_is_met_and_breaks_nothing(path: Path) -> None:
     assert broken_by_schedule(path) == []
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("mutant", "kind"), BY_SEARCH, ids=lambda each: each.__name__)
 def test_random_search_catches(
     mutant: mutants.Mutant, kind: Callable[[int], Scenario], monkeypatch: pytest.MonkeyPatch
@@ -117,6 +119,7 @@ def brief(seed: int) -> Scenario:
     return dataclasses.replace(scenario, horizon_ns=5 * SECOND_NS, world=world)
 
 
+@pytest.mark.slow
 def test_what_is_found_is_shortened_and_found_again_from_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     mutants.forgets_the_flag_on_take_over(monkeypatch)
     judged = next(each for each in (judge(brief(seed)) for seed in range(1, SEEDS_MAX + 1)) if each.broken())

@@ -72,6 +72,7 @@ def test_the_ready_scenario_obeys_every_rule_and_shows_the_events() -> None:
     assert found["queues"][0]["delivered_messages"] > 50
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_log_and_another_seed_another(tmp_path: Path) -> None:
     prints = [
         document(simulate("world", "-o", "json", "--seed", seed, "--out", str(tmp_path / folder)))["fingerprint"]
@@ -80,6 +81,7 @@ def test_the_same_seed_gives_the_same_log_and_another_seed_another(tmp_path: Pat
     assert prints[0] == prints[1] != prints[2]
 
 
+@pytest.mark.slow
 def test_a_repetition_is_the_world_of_its_own_seed() -> None:
     rows = [
         _rows(prepare(scenario, number, LogLevel.MESSAGES)) for scenario, number in ((ready(), 2), (ready(seed="3"), 0))
@@ -175,6 +177,7 @@ def test_a_world_needs_a_workload_and_time_for_faults() -> None:
     assert result.exit_code == ExitStatus.NOT_FOUND
 
 
+@pytest.mark.slow
 def test_the_time_to_a_new_master_follows_master_timeout() -> None:
     lines = ["set world/random-faults/every=infinite", "jitter 1 0", "jitter 2 0.5", "jitter 3 0.9", "await master 1"]
     Path("crash.txt").write_text("\n".join([*lines, "after 1s crash 1", "after 3s start 1", ""]), encoding="utf-8")

@@ -52,6 +52,7 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     assert elections > SEEDS_EACH or kind in {kinds.alone, kinds.alone_with_dead_letters}
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     "kind",
@@ -74,6 +75,7 @@ def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], S
     assert done[EXPECTED[kind]] >= SEEDS_EACH
 
 
+@pytest.mark.slow
 @pytest.mark.campaign
 def test_members_keep_one_configuration_whatever_happens() -> None:
     checked = changes = crashes = 0
@@ -89,6 +91,7 @@ def test_members_keep_one_configuration_whatever_happens() -> None:
     assert crashes > seeds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kinds.three, kinds.swarm], ids=lambda kind: kind.__name__)
 def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -> None:
     first, second, other = judge(kind(3)), judge(kind(3)), judge(kind(4))
@@ -97,6 +100,7 @@ def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -
     assert other.world.trace.fingerprint != first.world.trace.fingerprint
 
 
+@pytest.mark.slow
 def test_a_history_does_not_depend_on_the_hashes_of_a_process() -> None:
     program = (
         "from tests.world import kinds; from qsctl.sim.world.results.verdict import judge;"
@@ -130,6 +134,7 @@ def test_a_compaction_that_the_disk_refuses_does_not_end_the_service() -> None:
     assert judged.counts.accepted > 40
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.administered], ids=lambda kind: kind.__name__)
 def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario]) -> None:
     """Found or not, what a start restores is a beginning of what was stored; the rest comes from the other replicas."""

@@ -53,6 +53,7 @@ def test_trial_counts_what_a_selector_matches(qsctl: Shell) -> None:
     assert "2 selected samples of queue" in done.out
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("answer", "status", "left_count"), [("n", ExitStatus.NO, 2), ("y", ExitStatus.DONE, 0)])
 def test_on_a_terminal_it_asks_first(
     qsctl: Shell, tmp_path: Path, answer: str, status: ExitStatus, left_count: int

@@ -161,6 +161,7 @@ STEPS = range(1, 7) if trials("QSCTL_TEST_EVERY_STEP", 0, 1) else (2,)
 """After which steps a process is killed; QSCTL_TEST_EVERY_STEP: after each."""
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -50,6 +50,7 @@ def test_the_file_that_init_writes_is_loaded_by_itself() -> None:
     assert "Orders" in topics()
 
 
+@pytest.mark.slow
 def test_an_invalid_file_is_reported_and_nothing_is_started(empty_directory: Path) -> None:
     wrong = shipped("fixtures/config/wrong/five_faults.xml")
     done = run("get", "data", "--service", f"embedded:{wrong}")

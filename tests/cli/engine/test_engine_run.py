@@ -100,6 +100,7 @@ def held(path: Path) -> list[Message]:
     return read_recovery_database(path).database.messages()
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_engine_loses_nothing_that_was_answered(small: Path, signal_number: int) -> None:
     command = [sys.executable, "-m", "qsctl", "engine", "run", str(small), "--database", "r.db", "--speed", "5"]
@@ -127,6 +128,7 @@ STOPPED = """<scenario name="stopped" model="integration" horizon="300s">
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped", ["STOP_IN", "STOP_OUT"])
 def test_a_killed_engine_goes_on_with_what_its_senders_hold_and_sends_nothing_twice(small: Path, stopped: str) -> None:
     """Two messages a second to a stopped thread: they wait at their sender, or behind the engine, when it is killed."""

@@ -52,6 +52,7 @@ def lakeside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_site_is_imported_linted_exported_and_balanced(lakeside: Path) -> None:
     statistics = [word for number in range(4) for word in ("--statistics", f"stats{number}.txt")]
     done = run("engine", "import", "NetConfig", *statistics, "--archive", "saved", "--durations", "durations.csv")

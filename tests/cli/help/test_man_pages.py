@@ -58,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_there_is_a_man_page_of_every_command_and_page(folder: Path) -> None:
     names = {path.name for path in folder.rglob("*.?")}
     assert names == {

@@ -151,6 +151,7 @@ def test_the_command_of_a_listing_simulates_what_the_listing_shows(name: str, tm
     assert first["slow_subscriber"]
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("reason", REASONED)
 def test_each_reason_of_a_run_is_found_and_its_command_lifts_it(reason: str, tmp_path: Path) -> None:
     (tmp_path / "slow.xml").write_text(scenario_text(**REASONED[reason]), encoding="utf-8")

@@ -85,6 +85,7 @@ def test_what_a_burst_loses(result_of: Callable[..., Result], monkeypatch: pytes
     assert_shown("burst", result, monkeypatch, {80: lesson, 120: [*lesson, "Wait max"]})
 
 
+@pytest.mark.slow
 def test_what_a_crash_may_do(result_of: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """`qsctl help integration-engine`: where an engine may be interrupted, and that no promise is broken."""
     result = result_of("engine", "crash-points", "engine-crash-points", "--every", "16")

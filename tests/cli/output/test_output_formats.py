@@ -59,6 +59,7 @@ def messages(contents: Sequence[bytes]) -> Messages:
     )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PLAIN)
 def test_json_is_laid_out_as_a_whole(capsys: pytest.CaptureFixture[str], value: Plain) -> None:

@@ -80,6 +80,7 @@ def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:
     return [int(row["payload"]) for row in rows]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("output", FORMATS)
 def test_what_a_full_disk_did_not_take_comes_again(qsctl: Run, environment: dict[str, str], output: str) -> None:
     fill(environment, COUNT)
@@ -93,6 +94,7 @@ def test_what_a_full_disk_did_not_take_comes_again(qsctl: Run, environment: dict
     assert rows[0]["redelivered"], "some of it may have been printed"
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("output", FORMATS)
 def test_what_the_reader_of_a_pipe_left_comes_again(environment: dict[str, str], output: str) -> None:
     fill(environment, COUNT)
@@ -145,6 +147,7 @@ def test_a_failing_output_is_one_error_in_every_command(qsctl: Run, arguments: t
     ]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", "2>&- <&-"])
 def test_without_standard_error_the_exit_status_is_the_same(
     environment: dict[str, str], shell: Shell, closed: str
@@ -153,6 +156,7 @@ def test_without_standard_error_the_exit_status_is_the_same(
     assert shell(f"qsctl no-such-command {closed}").returncode == ExitStatus.USAGE
 
 
+@pytest.mark.slow
 def test_a_closed_standard_input_is_one_error(environment: dict[str, str], shell: Shell) -> None:
     for command in ("produce Orders", "produce Orders --lines", "create-queue --file -"):
         done = shell(f"qsctl {command} <&-")
@@ -162,6 +166,7 @@ def test_a_closed_standard_input_is_one_error(environment: dict[str, str], shell
         )
 
 
+@pytest.mark.slow
 def test_a_descriptor_that_was_closed_is_no_file_of_the_service(environment: dict[str, str], shell: Shell) -> None:
     """What goes to standard error must not be written into a store that got its number."""
     assert shell("qsctl create-queue Kept --persistent <&- 2>&- >&-").returncode == ExitStatus.OUTPUT_FAILED
@@ -171,6 +176,7 @@ def test_a_descriptor_that_was_closed_is_no_file_of_the_service(environment: dic
     ]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(("output", "encoding"), [(each, "latin-1") for each in FORMATS] + [("json", "ascii")])
 def test_text_that_the_terminal_does_not_know_is_escaped(
     qsctl: Run, environment: dict[str, str], output: str, encoding: str
@@ -189,6 +195,7 @@ def test_text_that_the_terminal_does_not_know_is_escaped(
     assert rest_of(environment) == [], "it was printed, so it is acknowledged"
 
 
+@pytest.mark.slow
 def test_an_argument_that_is_no_utf_8_is_shown_escaped(environment: dict[str, str], shell: Shell) -> None:
     done = shell("qsctl consume $'Or\\xff'")
     assert done.returncode == ExitStatus.NOT_FOUND
@@ -197,6 +204,7 @@ def test_an_argument_that_is_no_utf_8_is_shown_escaped(environment: dict[str, st
     assert [row["payload"] for row in rest_of(environment)] == ["/w=="]
 
 
+@pytest.mark.slow
 def test_a_killed_consume_has_acknowledged_nothing_that_it_did_not_print(environment: dict[str, str]) -> None:
     """Each round is killed when it has printed some lines; what it printed is in the pipe, whatever else it did."""
     fill(environment, 3_000)

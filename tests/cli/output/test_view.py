@@ -91,6 +91,7 @@ def test_rows_are_sorted_as_people_do_and_what_is_missing_is_last(
     assert [line.split()[0] for line in table[2:]] == order
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.integers() | st.text(max_size=5) | st.booleans(), min_size=1, max_size=8))
 def test_whatever_the_values_are_sorting_loses_none(values: list[Plain]) -> None:
     rows = tuple({"name": str(at), "held": value} for at, value in enumerate(values))

@@ -73,6 +73,7 @@ def test_a_long_comparison_that_the_user_declines_leaves_nothing(
     assert asked == [False, True, True]
 
 
+@pytest.mark.slow
 def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_path: Path) -> None:
     """W3: the formula wants flows × window = 12; the load has ten messages in flight."""
     load = tmp_path / "load.xml"

@@ -76,6 +76,7 @@ def test_benchmark_is_recorded_for_reports(qsctl: Shell, tmp_path: Path) -> None
     assert json.loads((folder / "run.json").read_text())["model"] == "shared_reader_queue"
 
 
+@pytest.mark.slow
 def test_bench_over_dds_counts_each_sample(qsctl: Shell, start_service: StartService) -> None:
     service = start_service()
     done = qsctl(

@@ -177,6 +177,7 @@ def test_a_document_that_is_nested_without_end_is_one_error(tmp_path: Path) -> N
         document_page(location(str(tmp_path / "d.json")))
 
 
+@pytest.mark.slow
 def test_cells_of_csv_are_no_formulas(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qsctl"]
     run([*command, "create-queue", "Orders", "--type", "DDS::String"], cwd=tmp_path, check=True)

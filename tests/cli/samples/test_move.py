@@ -85,6 +85,7 @@ def test_moved_sample_keeps_its_source_guid(qsctl: Shell) -> None:
     assert not contents(qsctl, "Orders")
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -227,6 +228,7 @@ def test_trial_of_an_import_checks_the_file_and_changes_nothing(qsctl: Shell) ->
     assert not contents(qsctl, "Small")
 
 
+@pytest.mark.slow(beyond=5)
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -219,6 +219,7 @@ def test_a_topic_reaches_all_its_queues(qsctl: Shell) -> None:
         assert contents(qsctl("consume", queue, "-o", "json")) == ["both"]
 
 
+@pytest.mark.slow
 def test_commands_at_the_same_time_wait_for_each_other(qsctl: Shell, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qsctl", "produce", "Orders", "--state-dir", str(tmp_path / "state"), "--text"]
     with contextlib.ExitStack() as stack:
@@ -238,6 +239,7 @@ def test_a_reply_names_its_request_and_its_requester(qsctl: Shell) -> None:
     assert row["source_guid"] == f"{'0' * 31}a"
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_input_reports_the_samples_written_before(qsctl: Shell, tmp_path: Path) -> None:
     file = tmp_path / "long.txt"
     file.write_bytes(b"one\ntwo\n" + b"x" * (MAX_SAMPLE_BYTES + 1))

@@ -18,6 +18,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(record_night(folder / f"n{at}", at, depth=200 if at == 4 else 2000, days=1)) for at in range(8)]
 
 
+@pytest.mark.slow
 def test_the_run_that_loses_more_is_named(nights: list[str]) -> None:
     answer = json.loads(qsctl("compare-runs", *nights, "-o", "json").stdout)
     assert (answer["runs"], answer["groups"], answer["false_alarm"]) == (8, {"burst": 8}, 0.01)
@@ -29,6 +30,7 @@ def test_the_run_that_loses_more_is_named(nights: list[str]) -> None:
     assert "night-004" in shown
 
 
+@pytest.mark.slow
 def test_groups_of_fewer_runs_are_named_and_not_compared(nights: list[str]) -> None:
     answer = json.loads(qsctl("compare-runs", *nights, "--group", "weekday", "-o", "json").stdout)
     assert sum(answer["groups"].values()) == 8
@@ -38,6 +40,7 @@ def test_groups_of_fewer_runs_are_named_and_not_compared(nights: list[str]) -> N
     assert "Of fewer than 5 runs nothing is stated" in qsctl("compare-runs", *nights, "--group", "weekday").stdout
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_an_error_or_left_out(nights: list[str], tmp_path: Path) -> None:
     damaged = Path(shutil.copytree(nights[0], tmp_path / "damaged"))
     part = next((damaged / "messages").rglob("*.parquet"))

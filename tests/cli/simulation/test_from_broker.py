@@ -75,6 +75,7 @@ def test_two_captures_become_a_scenario_that_can_be_simulated(shell: Shell, file
     assert Path("scenario.xml").exists()
 
 
+@pytest.mark.slow
 def test_a_scenario_is_compared_with_the_captures_and_the_cause_is_found(shell: Shell, files: tuple[str, ...]) -> None:
     shell("init", "s.xml", *files, "--interval", "20s")
     done = shell("calibrate", "s.xml", *files, "--interval", "20s", "--replications", "4", "-o", "json")

@@ -124,6 +124,7 @@ def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], messa
     assert message in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_a_size_for_several_recordings_has_one_run_for_each(tmp_path: Path) -> None:
     days = [MONDAY]
     for count in (5, 6):

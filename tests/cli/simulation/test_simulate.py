@@ -116,6 +116,7 @@ def test_the_same_seed_gives_byte_identical_logs_and_another_does_not(small: Pat
     assert any(name.startswith("messages/replication=1") for name in parts("a"))
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_writes_the_same_bytes(small: Path) -> None:
     alone = document(str(small), "--out", "a", "--replications", "2", "--workers", "1")
     pooled = document(str(small), "--out", "b", "--replications", "2", "--workers", "2")
@@ -176,6 +177,7 @@ def test_the_ready_scenarios_are_listed() -> None:
     assert {"trace-solace", "trace-tibco", "shared-reader-queue"} <= set(names)
 
 
+@pytest.mark.slow
 def test_a_simulated_service_is_shown_by_its_queues(small: Path) -> None:
     shown = document("shared-reader-queue", "--set", "horizon=3s", "--set", "warm-up=0")
     assert [(row["client"], row["queue"]) for row in shown["queues"]] == [
@@ -203,6 +205,7 @@ def test_solace_and_tibco_lose_opposite_messages_of_the_same_trace(small: Path) 
     assert set(oldest["discarded"]) != set(arriving["discarded"])
 
 
+@pytest.mark.slow
 def test_control_c_shows_and_keeps_what_was_simulated(small: Path) -> None:
     command = [
         sys.executable, "-m", "qsctl", "simulate", "small.xml", "--set", "horizon=2000h", "--out", "long", "-o", "json"
@@ -235,6 +238,7 @@ def test_spark_and_the_simulator_agree_to_the_message(small: Path) -> None:
     check_figures(own, spark["queues"])
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     "arguments",
     [("small.xml",), ("shared-reader-queue", "--set", "horizon=3s", "--set", "warm-up=1s")],

@@ -37,6 +37,7 @@ def test_compilation_is_announced_once_before_the_first_kernel() -> None:
     assert told == ["compiling"]
 
 
+@pytest.mark.slow
 def test_compilation_is_announced_in_one_line_on_a_terminal_and_not_in_a_pipe(tmp_path: Path) -> None:
     program = (
         "import io, sys\n"

@@ -118,6 +118,7 @@ def test_py4j_logs_nothing_whichever_logger_it_asks(module: str, tmp_path: Path)
     assert done.stderr == "ERROR:root:ours\n"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
@@ -137,6 +138,7 @@ def test_a_session_whose_tasks_ran_python_ends_without_a_trace() -> None:
     assert (done.stdout, done.stderr) == ("2\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.xdist_group("own java")
 def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None:

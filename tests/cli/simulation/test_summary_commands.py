@@ -224,6 +224,7 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     assert "Spark needs Java, and none was found" in done.stderr
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("level", ["counters", "messages"])
 def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -251,6 +252,7 @@ def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str,
     assert "No message was lost" not in page
 
 
+@pytest.mark.slow
 def test_a_cluster_s_masters_and_verdicts_are_in_the_summary_and_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     made = document("simulate", "election", "--out", folder, "--replications", "2", "--level", "counters")

@@ -87,6 +87,7 @@ def test_a_clock_is_stopped_set_and_made_faster() -> None:
     assert clock.now() == 1_000_000_000_000_000
 
 
+@pytest.mark.slow
 def test_a_simulated_broker_and_what_cannot_be_looked_at(tmp_path: Path) -> None:
     run = CliRunner().invoke(
         command_line(),

@@ -453,6 +453,7 @@ def test_a_command_overtaken_by_a_later_one_of_its_administrator_is_not_carried_
     assert log.append(1, DELETE, OTHER).retcode is ReturnCode.OK, "whose numbers are others"
 
 
+@pytest.mark.slow
 def test_a_superseded_command_has_the_same_outcome_after_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_configuration, "REMEMBERED_MAX", 4)
     draw = Random(5)

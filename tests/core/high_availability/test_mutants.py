@@ -76,6 +76,7 @@ def test_every_broken_replica_has_what_catches_it() -> None:
     assert sorted(MUTANTS) == sorted((*BY_RANDOM_FAULTS, *BY_TEST, *BY_WORLDS))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", BY_RANDOM_FAULTS)
 def test_random_faults_catch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)

@@ -12,6 +12,7 @@ from tests.campaigns import trials
 from tests.core.high_availability.storm import Storm
 
 
+@pytest.mark.slow(beyond=5)
 @pytest.mark.parametrize("synchronizes", [True, False])
 @pytest.mark.parametrize("volatile", [False, True])
 @pytest.mark.parametrize("size", [3, 5])

@@ -39,6 +39,7 @@ PAGERS = {
 }
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("pager", PAGERS.values(), ids=PAGERS)
 @pytest.mark.parametrize("text", [CLIENTS, STATISTICS], ids=["clients", "statistics"])
 def test_a_pager_between_any_two_lines_changes_nothing(pager: str, text: str) -> None:

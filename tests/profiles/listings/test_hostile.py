@@ -44,6 +44,7 @@ def test_any_words_of_listings_are_listings_or_a_listing_error(words: list[str])
     outcome(" ".join(words).encode())
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 @given(data=st.data())
 @settings(max_examples=examples(40))
@@ -172,6 +173,7 @@ def test_too_many_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "too many pages" in error_of("<rpc-reply/>" * 4).message
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece",

@@ -146,6 +146,7 @@ def test_any_cells_are_listings_or_a_listing_error(rows: list[list[str]]) -> Non
         assert error.problems
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece", ['solace_up{a="b"} 1\n', "solace_up{", 'a="b",', "# TYPE x counter\n", "x 1 ", '"', "a,b\n", "}{ 1\n"]

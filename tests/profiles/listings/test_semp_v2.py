@@ -121,6 +121,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(JSON)
 @settings(max_examples=examples(200))
 def test_any_json_is_listings_or_a_listing_error(document: Any) -> None:
@@ -130,6 +131,7 @@ def test_any_json_is_listings_or_a_listing_error(document: Any) -> None:
         assert error.problems
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", ["{}\n", "{}", '{"data":[]}\n', "x\n{}", "[]\n[", "}{"])
 def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:

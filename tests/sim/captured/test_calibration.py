@@ -45,6 +45,7 @@ def fitted(seed: int, kind: str, folder: Path, advertised: int | None = None) ->
     return fits(made.scenario, desk, observed)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.campaign
 @pytest.mark.statistics
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,6 +70,7 @@ def test_a_hidden_parameter_is_within_its_interval_as_often_as_stated(
     assert max(widths) < 0.3
 
 
+@pytest.mark.slow
 def test_windows_distinguish_the_application_from_the_link(tmp_path: Path) -> None:
     best = [each for each in fitted(1, "service-time", tmp_path, advertised=0) if each.is_best]
     assert [each.path for each in best] == ["group[desk]/service-time/duration"]
@@ -127,6 +129,7 @@ def test_a_group_that_lost_nothing_has_no_fit_and_agrees() -> None:
     assert fits(made.scenario, other, observed) == []
 
 
+@pytest.mark.slow
 def test_discards_that_no_parameter_explains_have_no_fit() -> None:
     # All that came was discarded, and still messages were delivered before: a share that no limit leads to.
     observed = observe(listing(delivered=100, lost=10**6, uptime_s=160), listing(delivered=100, lost=0), 60.0)

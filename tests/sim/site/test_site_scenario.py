@@ -123,6 +123,7 @@ def test_rates_and_receivers_of_a_made_site_are_found_again(tmp_path: Path) -> N
                 assert thread.outbound.service.rate_per_second == pytest.approx(known, rel=0.15)
 
 
+@pytest.mark.slow
 def test_a_site_with_faults_is_imported_and_what_is_left_out_is_named(tmp_path: Path) -> None:
     site = made_site(60)
     plant_faults(site)

@@ -229,6 +229,7 @@ def test_a_flush_is_shown_and_then_run_by_keyboard(browser: Browser, shell: Shel
     assert shell("get", "status", "Orders", "-o", "json").document[0]["current_message_count"] == 0
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_views_have_no_serious_findings_and_fit(

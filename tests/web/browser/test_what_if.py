@@ -175,6 +175,7 @@ def test_an_overtaken_question_paints_nothing(browser: Browser, server: Served) 
         assert page.locator("#sentences").inner_text() == shown
 
 
+@pytest.mark.slow
 def test_every_control_has_a_name_and_is_reached_by_the_keyboard(browser: Browser, server: Served) -> None:
     with view(browser, server) as watched:
         page = watched.page
