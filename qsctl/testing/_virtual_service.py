@@ -85,7 +85,8 @@ class VirtualService(Service):
         self._directory: Path | None = None
         self._abandoned: list[ClaimedDomain] = []
         self._begin()
-        super().__init__(self._new_connection(), f"dds:{self.domain_id}")
+        # On a machine that is busy with other tests, a recording takes longer than a user's ten seconds to finish.
+        super().__init__(self._new_connection(), f"dds:{self.domain_id}", timeout="60s")
 
     def _begin(self) -> None:
         """Start the service in a newly claimed domain, with a new directory."""
