@@ -19,7 +19,7 @@ from qsctl.errors import ExitStatus
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
-from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
+from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import LinkQos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
 from tests.commands import command_line
@@ -147,7 +147,7 @@ class Stranger:
         assert eventually(lambda: writer.writer.matched_count() > 0, PATIENCE_S)
         for _ in range(3):
             self.number += 1
-            for piece in pieces_of(Letter(LETTER_VERSION, (), frames), frames[0].sender, run, self.number):
+            for piece in pieces_of(Letter(LETTER_FORMAT, (), frames), frames[0].sender, run, self.number):
                 writer.put(piece)
             writer.flush()
             time.sleep(0.05)

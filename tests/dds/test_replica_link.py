@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from qsctl.core.high_availability.frames import Entries, Vote
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued
 from qsctl.identity import NIL_IDENTITY
@@ -14,7 +15,7 @@ from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
-from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
+from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import WAITING_PIECES_MAX, LinkQos, ReplicaLink, link_qos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
 from qsctl.transport.dds.wire.frames import ENCAPSULATION
@@ -122,7 +123,7 @@ def arrives(nodes: dict[str, Node], letter: Letter) -> None:
 def test_a_letter_reaches_its_addressee_alone_and_no_other_cluster(nodes: dict[str, Node]) -> None:
     see(nodes)
     assert nodes["C"].link.peers == frozenset()
-    arrives(nodes, Letter(LETTER_VERSION, ("A", "B"), (VOTE,)))
+    arrives(nodes, Letter(LETTER_FORMAT, ("A", "B"), (VOTE,), VERSION))
     assert (nodes["A"].received, nodes["C"].received) == ([], [])
     nodes["A"].link.send(["C"], (), (VOTE,))
     assert nodes["A"].link.dropped_count == 1
@@ -133,9 +134,9 @@ def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], doma
     stranger = Participant(domain)
     topic = stranger.topic(REPLICATION_TOPIC, WireReplicaPiece)
     writer = FrameWriter(stranger, topic, partition=nodes["B"].link._partition("B"))
-    unknown = list(pieces_of(Letter(LETTER_VERSION, (), (VOTE,)), "A", "another run", 1))
+    unknown = list(pieces_of(Letter(LETTER_FORMAT, (), (VOTE,)), "A", "another run", 1))
     forged = list(
-        pieces_of(Letter(LETTER_VERSION, (), (Vote("P/S/orders", "B", 2, 3, True, True),)), "A", "run of A", 1)
+        pieces_of(Letter(LETTER_FORMAT, (), (Vote("P/S/orders", "B", 2, 3, True, True),)), "A", "run of A", 1)
     )
 
     def refused() -> bool:
@@ -149,7 +150,7 @@ def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], doma
     try:
         assert eventually(refused, PATIENCE_S)
         assert nodes["B"].received == []
-        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+        arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
     finally:
         writer.close()
         stranger.close()
@@ -168,7 +169,7 @@ def test_an_earlier_namesake_that_is_announced_is_reported_and_nothing_else(doma
 
         assert eventually(seen, PATIENCE_S)
         assert nodes["A"].link.peers == {"B"}
-        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+        arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
     finally:
         for each in (*nodes.values(), namesake):
             each.close()
@@ -178,7 +179,7 @@ def test_messages_of_a_namesake_are_refused_while_the_first_process_sends(domain
     nodes = {"A": Node(domain, "1", "A", 2, "run of A"), "B": Node(domain, "1", "B")}
     namesake = Node(domain, "1", "A", 1, "first")
     try:
-        arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+        arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
 
         def refused() -> bool:
             for each in (nodes["A"], namesake):
@@ -206,7 +207,7 @@ def test_messages_of_a_namesake_are_refused_while_the_first_process_sends(domain
 def test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not(nodes: dict[str, Node]) -> None:
     """Found: above the bound of what waits heartbeats were dropped with the rest, and the member began an election."""
     see(nodes)
-    arrives(nodes, Letter(LETTER_VERSION, (), (VOTE,)))
+    arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
     link = nodes["A"].link
 
     def entries(index: int, payload: bytes = b"") -> Entries:

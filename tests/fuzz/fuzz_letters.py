@@ -48,7 +48,7 @@ from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, letter_from_octets, pieces_of
+from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, letter_from_octets, pieces_of
 from tests.core.high_availability.cluster import READER, STEP_NS, TIMEOUT_NS, Process, join, queue, write
 
 SHORT_COUNT = 150
@@ -100,7 +100,7 @@ class Live:
         self.now += STEP_NS
         self.process.run(self.now, frames=frames)
         for number, (_, frame) in enumerate(self.process.member.pop_frames()):
-            assert all(pieces_of(Letter(LETTER_VERSION, NAMES, (frame,)), "a", "run", number))
+            assert all(pieces_of(Letter(LETTER_FORMAT, NAMES, (frame,)), "a", "run", number))
 
     def operate(self) -> None:
         """Give the operator's word wherever it is taken."""
@@ -262,7 +262,7 @@ ROLES: tuple[Callable[[Live], None], ...] = (Live.as_slave, Live.as_master, Live
 
 def deliver(live: Live, octets: bytes, sender: str) -> None:
     try:
-        letter = letter_from_octets(octets, sender)
+        letter = letter_from_octets(octets, sender, lambda _: None)
     except Malformed as error:
         assert len(str(error)) < 2000
         return
@@ -284,7 +284,7 @@ def one_input(data: bytes) -> None:
             if not numbers.are_left:
                 break
             frame = drawn.frame()
-            deliver(live, msgspec.msgpack.encode(Letter(LETTER_VERSION, NAMES, (frame,))), frame.sender)
+            deliver(live, msgspec.msgpack.encode(Letter(LETTER_FORMAT, NAMES, (frame,))), frame.sender)
     for _ in range(4):
         live.now += TIMEOUT_NS
         live.step()

@@ -37,6 +37,7 @@ OF_A_QUEUE = {
         "refreshed_at_ns",
         "state",
         "refused_frames",
+        "skipped",
         "limits",
         "usage",
         "work_ns",

@@ -9,7 +9,7 @@ from qsctl.core.messages import Inbound, Write
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.service.replicas.samples_first import POLLS_MAX, read_samples_first
 from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
-from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter
+from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter
 
 IDENTITY = SampleIdentity(Guid(b"w" * 16), 1)
 SAMPLE = Write("P", "Orders", IDENTITY, b"x" * 1_000)
@@ -25,7 +25,7 @@ def read(frame: Frame, *shares: list[Inbound]) -> tuple[list[list[Inbound]], lis
     """What was stepped, and what came last."""
     waiting, stepped = list(shares), []
     last = read_samples_first(
-        [ReceivedLetter("B", Letter(LETTER_VERSION, ("A", "B"), (frame,)))],
+        [ReceivedLetter("B", Letter(LETTER_FORMAT, ("A", "B"), (frame,)))],
         lambda: waiting.pop(0) if waiting else [],
         stepped.append,
     )

@@ -85,6 +85,14 @@ sent. Entries and canvasses of an earlier epoch are answered with the own one. A
 committed falls back alone: a master gives it the whole log. An assertion here is about a mistake of our own, never
 about a frame.
 
+Versions: a letter contains its sender's version (`versions`), a number that rises with each change of what members
+send each other. A member of version N understands every frame and record that members of version N or lower send. So a
+frame goes to a member only if the member's latest letter contains a version that understands it, and a record that
+all must replay is written only once all members do; a member of which nothing was heard counts as the earliest version.
+What arrives nevertheless of a later version, a kind of frame or a field behind the last known one, is skipped alone,
+counted (`qsctl_skipped_parts_total`) and reported with its sender. The records and the meaning of a field never change
+under the same number.
+
 Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MAX` octets of payloads; a larger sample
 is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
 of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame

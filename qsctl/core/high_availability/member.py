@@ -41,6 +41,7 @@ from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import FrameRefused, Jitter, RoleChanged, StoredLog
+from qsctl.core.high_availability.versions import Versions
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
@@ -119,6 +120,8 @@ class Member:
         self.refused_frame_count = 0
         """Frames that no replica of their group can have sent."""
         self._refusals: list[FrameRefused] = []
+        self.versions = Versions()
+        """Those of the other members, as the driver reads them in letters."""
         self.note = ""
         """The driver's note about the cluster, for the status of queues; empty: none."""
         self._started_at = started_at

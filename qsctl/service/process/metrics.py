@@ -59,6 +59,9 @@ class PeerFaults(Protocol):
     unexpected_count: int
     """The part of those whose decoding raised an unexpected error."""
 
+    skipped_count: int
+    """Parts of messages that only later versions know."""
+
     @property
     def denied(self) -> Mapping[str, int]:
         """The number of commands without a valid signature, by cause."""
@@ -116,6 +119,7 @@ class ServiceFigures(NamedTuple):
     held_back: int = 0
     refused_frames: int = 0
     """The number of frames of other members that were ignored, since no correct replica sends them."""
+    skipped: int = 0
     denied: Mapping[str, int] = _NONE
     """The number of commands without a valid signature, by cause."""
 
@@ -146,6 +150,7 @@ _TOTALS: Final = {
     "refused_frames": (
         "refused_replica_frames", "Frames between replicas without effect: no replica can have sent them.",
     ),
+    "skipped": ("skipped_parts", "Parts of messages between replicas that only later versions of qsctl know."),
 }  # fmt: skip
 
 
@@ -209,6 +214,7 @@ class Tally:
             refreshed_at_ns=now,
             state="serving",
             denied=dict(self._boundary.denied),
+            skipped=self._boundary.skipped_count,
         )
         return True
 

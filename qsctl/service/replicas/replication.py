@@ -19,6 +19,7 @@ from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
@@ -199,6 +200,8 @@ class Replication:
                 continue
             if self.membership.learn(letter.members):
                 self._adopt()
+            if sender in self.member.names and self.member.versions.hear(sender, letter.version):
+                self._report_versions()
             self.member.receive_frames(now, letter.frames)
         for refused in self.member.pop_refusals():
             self._complain(
@@ -310,6 +313,16 @@ class Replication:
             self._log.info("cluster", name=self.cluster, members=list(self.membership.names))
         else:
             self._log.info("cluster_incomplete", name=self.cluster, text=self.membership.lack)
+
+    def _report_versions(self) -> None:
+        versions = self.member.versions
+        others = [each for each in self.member.names if each != self.member.name]
+        self._log.info(
+            "cluster_version",
+            used=versions.common(others),
+            own=VERSION,
+            members={each: versions.of(each) for each in others},
+        )
 
     def _report_change(self, change: RoleChanged) -> None:
         self.on_change(change)

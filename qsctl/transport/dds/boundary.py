@@ -55,12 +55,14 @@ class Boundary:
         refused_count: messages that could not be parsed, since the start.
         unexpected_count: the subset of them whose parser raised another error than `Malformed`.
         denied: commands without a valid signature, at a service that requires one, by cause.
+        skipped_count: parts of messages that only later versions know; the rest of each message was used.
         incompatible_count: readers and writers of peers that were found on a topic of ours and cannot match.
     """
 
     def __init__(self, report: Report = log_fault) -> None:
         self.refused_count = 0
         self.unexpected_count = 0
+        self.skipped_count = 0
         self.incompatible_count = 0
         self.denied: Counter[str] = Counter()
         self._named: dict[str, None] = {}
@@ -113,6 +115,11 @@ class Boundary:
         if kind is FaultKind.UNEXPECTED:
             self.unexpected_count += count
         self._reports.add(PeerFault(source, peer or UNKNOWN_PEER, reason, count, kind))
+
+    def skip(self, source: str, peer: str, reason: str) -> None:
+        """Count and report a part of a message that only later versions know."""
+        self.skipped_count += 1
+        self._reports.add(PeerFault(source, peer, reason[:REASON_CHARACTERS_MAX], kind=FaultKind.SKIPPED))
 
     def name_incompatible(self, topic_name: str, peer: str, reason: str) -> None:
         """Report, once, a peer's endpoint on a topic of ours that cannot match; it is counted separately.

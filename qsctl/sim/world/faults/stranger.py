@@ -15,7 +15,7 @@ from qsctl.identity import Incarnation
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.faults.vocabulary import Forgery
 from qsctl.transport.dds.replicas.letter_box import Seen
-from qsctl.transport.dds.replicas.replica_letters import LETTER_VERSION, Letter, pieces_of
+from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
 
 EPOCH_NEVER_REACHED: Final = 2**53
 OUTSIDER: Final = "outsider"
@@ -68,7 +68,7 @@ def forged(
 def letter_of(seen: Seen, frame: Frame, random: Random, *, is_garbled: bool) -> list[bytes]:
     """Return the datagrams of a message with one frame, sent by the process `seen`; if garbled, with altered octets."""
     number = random.getrandbits(32)
-    datagrams = list(pieces_of(Letter(LETTER_VERSION, (), (frame,)), seen.name, seen.run, number))
+    datagrams = list(pieces_of(Letter(LETTER_FORMAT, (), (frame,)), seen.name, seen.run, number))
     if not is_garbled:
         return datagrams
     garbled = bytearray(datagrams[0])

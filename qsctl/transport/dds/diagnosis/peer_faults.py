@@ -36,6 +36,8 @@ class FaultKind(StrEnum):
     """The parser of a peer's message raised an error other than `Malformed`, a defect of qsctl as well."""
     UNAUTHORIZED = "unauthorized_commands"
     """A peer sent a command without a valid signature to a service that requires one."""
+    SKIPPED = "skipped_of_later_version"
+    """A peer of a later version sent what this version does not know; the rest of its message was used."""
     LIBRARY = "dds_messages"
     """The DDS library logged a line of its own; the peer is unknown."""
     INCOMPATIBLE = "incompatible_peer"

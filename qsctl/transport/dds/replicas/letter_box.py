@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.peers.correspondents import Correspondents
 from qsctl.transport.dds.replicas.replica_letters import (
-    LETTER_VERSION,
+    LETTER_FORMAT,
     Assembly,
     Letter,
     Piece,
@@ -150,7 +151,7 @@ class LetterBox:
             OverflowError: the message is longer than `LETTER_BYTES_MAX`.
         """
         self._number += 1
-        letter = Letter(LETTER_VERSION, tuple(members), tuple(frames))
+        letter = Letter(LETTER_FORMAT, tuple(members), tuple(frames), VERSION)
         return list(pieces_of(letter, self._own.name, self._own.run, self._number))
 
     def receive(self, piece: Piece) -> list[ReceivedLetter]:
@@ -168,6 +169,12 @@ class LetterBox:
         if data is None:
             return []
         letters = self._boundary.each(
-            self._source, (data,), lambda octets: letter_from_octets(octets, piece.sender), lambda _: piece.sender
+            self._source,
+            (data,),
+            lambda octets: letter_from_octets(octets, piece.sender, lambda reason: self._skip(piece.sender, reason)),
+            lambda _: piece.sender,
         )
         return [ReceivedLetter(piece.sender, letter) for letter in letters]
+
+    def _skip(self, sender: str, reason: str) -> None:
+        self._boundary.skip(self._source, sender, reason)

@@ -1,14 +1,16 @@
 """Frames of replicas as octets and back: messages of one member to another, fragmented where they are long [QS 7.1].
 
-Decides: which received octets may reach a replica. A message is decoded whole or not at all; other data are refused at
-the boundary, with sender and reason. Members are not authenticated: a process that can write to the domain can write
-in a member's name.
+Decides: which received octets may reach a replica. Data with a frame that no member can send are refused as a whole, at
+the boundary, with sender and reason. A frame of a kind that this version does not know is skipped alone, as a field
+that it does not know behind the last one is: both are of a later version (`versions`). Members are not authenticated: a
+process that can write to the domain can write in a member's name.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+import typing
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -28,6 +30,7 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
+from qsctl.core.high_availability.versions import EARLIEST
 from qsctl.core.records import (
     Assigned,
     ConfigurationKnown,
@@ -52,20 +55,39 @@ LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
 NUMBER_MAX: Final = 2**63 - 1
 """Largest number of the format; the bound on how far an epoch may be ahead is `epochs`'s."""
 
-LETTER_VERSION: Final = 3
-"""Version of the format of frames. Messages of versions before 1.0 began with the names of the members."""
+LETTER_FORMAT: Final = 3
+"""The format of letters: an array that begins with this number. It changes only where earlier members could not read a
+letter at all. Letters of versions before 1.0 began with the names of the members."""
 
 MEMBERS_MAX: Final = 64
+KIND_CHARACTERS_MAX: Final = 32
+"""Characters of the name of an unknown kind of frame in a report."""
+
+_ARRAY_16: Final = 0xDC
+"""The octet before the 16-bit count of a long array in msgpack; a short one has its count in its first octet."""
 _LENGTH: Final = struct.Struct("<I")
 _HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
-    """A message of one member to another; `members` are the names of all members that the sender knows."""
+    """A message of one member to another.
 
-    version: int
+    `members` are the names of all members that the sender knows, `version` is its version.
+    """
+
+    format: int
     members: tuple[str, ...]
     frames: tuple[Frame, ...]
+    version: int = EARLIEST
+
+
+class _Received(msgspec.Struct, frozen=True, array_like=True):
+    """A `Letter` whose frames are not decoded yet."""
+
+    format: int
+    members: tuple[str, ...]
+    frames: tuple[msgspec.Raw, ...]
+    version: int = EARLIEST
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
@@ -80,9 +102,12 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_letter = msgspec.msgpack.Decoder(Letter).decode
+_decode_letter = msgspec.msgpack.Decoder(_Received).decode
+_decode_frame: Final[Callable[[msgspec.Raw], Frame]] = msgspec.msgpack.Decoder(Frame).decode
+_KINDS: Final = frozenset(each.__struct_config__.tag for each in typing.get_args(Frame))
 _decode_any = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_version = msgspec.msgpack.Decoder(int).decode
+_decode_kind = msgspec.msgpack.Decoder(str).decode
 _decode_piece = msgspec.msgpack.Decoder(Piece).decode
 
 
@@ -124,29 +149,65 @@ def piece_from_octets(data: bytes) -> Piece:
     return piece
 
 
-def letter_from_octets(data: bytes, sender: str) -> Letter:
+def letter_from_octets(data: bytes, sender: str, skip: Callable[[str], object]) -> Letter:
     """Decode a message and check its frames.
 
+    Args:
+        data: the octets.
+        sender: the name of the member that sent them.
+        skip: called with the reason for each part that is skipped, since only later versions know it.
+
     Raises:
-        Malformed: the octets are not a message of this version, or a frame in it is not from `sender` or not valid.
+        Malformed: the octets are not a message of this format, or a frame in it is not from `sender` or not valid.
     """
     try:
-        letter = _decode_letter(data)
+        received = _decode_letter(data)
     except UNREADABLE as error:
-        raise Malformed(_of_another_version(data) or f"a letter between replicas: {error}") from error
-    if letter.version != LETTER_VERSION:
-        raise Malformed(_of_another_version(data))
-    if len(letter.members) > MEMBERS_MAX or len(set(letter.members)) < len(letter.members):
-        raise Malformed(f"a letter names {len(letter.members)} members")
-    for frame in letter.frames:
+        raise Malformed(_of_another_format(data) or f"a letter between replicas: {error}") from error
+    if received.format != LETTER_FORMAT:
+        raise Malformed(_of_another_format(data))
+    if len(received.members) > MEMBERS_MAX or len(set(received.members)) < len(received.members):
+        raise Malformed(f"a letter names {len(received.members)} members")
+    _check_numbers(received.version)
+    _skip_fields("a letter", data, len(Letter.__struct_fields__), received.version, skip)
+    frames: list[Frame] = []
+    for raw in received.frames:
+        try:
+            frame = _decode_frame(raw)
+        except UNREADABLE as error:
+            if (kind := _unknown_kind(raw)) is None:
+                raise Malformed(f"a frame between replicas: {error}") from error
+            skip(f"a frame of kind {kind!r} of a member of version {received.version}")
+            continue
         if frame.sender != sender:
             raise Malformed(f"a frame of {frame.sender!r} in a letter of {sender!r}")
         _check(frame)
-    return letter
+        _skip_fields(f"{type(frame).__name__}", raw, 1 + len(frame.__struct_fields__), received.version, skip)
+        frames.append(frame)
+    return Letter(received.format, received.members, tuple(frames), received.version)
 
 
-def _of_another_version(data: bytes) -> str:
-    """Return the error for a message of another version of qsctl; empty for one of this version, or other octets."""
+def _unknown_kind(raw: msgspec.Raw) -> str | None:
+    """Return the kind of a frame of a later version; None: the frame is of a known kind, or not a frame."""
+    try:
+        kind = _decode_kind(next(iter(_decode_any(raw)), msgspec.Raw()))
+    except UNREADABLE:
+        return None
+    return None if kind in _KINDS else kind[:KIND_CHARACTERS_MAX]
+
+
+def _skip_fields(
+    what: str, data: bytes | msgspec.Raw, known_count: int, version: int, skip: Callable[[str], object]
+) -> None:
+    """Report the fields of an array behind the last known one, by the count with which its encoding begins."""
+    head = bytes(memoryview(data)[:3])
+    count = head[0] & 0xF if head[0] < _ARRAY_16 else int.from_bytes(head[1:3])
+    if count > known_count:
+        skip(f"{count - known_count} fields behind the last of {what} of a member of version {version}")
+
+
+def _of_another_format(data: bytes) -> str:
+    """Return the error for a message of another format; empty for one of this format, or other octets."""
     try:
         version = _decode_version(next(iter(_decode_any(data)), msgspec.Raw()))
     except UNREADABLE:
@@ -155,10 +216,10 @@ def _of_another_version(data: bytes) -> str:
         except UNREADABLE:
             return ""
         version = 1
-    if version == LETTER_VERSION:
+    if version == LETTER_FORMAT:
         return ""
     return (
-        f"a letter of version {version} between replicas, and this service reads version {LETTER_VERSION}: "
+        f"a letter of format {version} between replicas, and this service reads format {LETTER_FORMAT}: "
         "run one version of qsctl on all members of a cluster"
     )
 

@@ -1,0 +1,37 @@
+"""The versions of the members of a cluster: what each understands of the frames that replicas exchange.
+
+Decides: what may be sent to a member, and written to a group's log. A letter contains the version of its sender. Where
+that is unknown, since no letter of the member has come or its version writes none, the earliest version is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+EARLIEST: Final = 3
+"""Version of members whose letters contain none. They drop a letter with a frame of a kind that they do not know."""
+
+VERSION: Final = 4
+"""Version of this program. 4: frames of unknown kinds are skipped one by one."""
+
+
+class Versions:
+    """The versions of the other members, by name, each from the latest letter of the member."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, int] = {}
+
+    def hear(self, member: str, version: int) -> bool:
+        """Record the version in a letter of a member; return whether another one was known or assumed."""
+        is_changed = version != self.of(member)
+        self._heard[member] = version
+        return is_changed
+
+    def of(self, member: str) -> int:
+        """Return the version of another member."""
+        return self._heard.get(member, EARLIEST)
+
+    def common(self, others: Iterable[str]) -> int:
+        """Return the version that this member and the others all understand: the lowest."""
+        return min([VERSION, *map(self.of, others)])
