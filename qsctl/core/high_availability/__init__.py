@@ -88,7 +88,7 @@ about a frame.
 Versions: a letter contains its sender's version (`versions`), a number that rises with each change of what members
 send each other. A member of version N understands every frame and record that members of version N or lower send. So a
 frame goes to a member only if the member's latest letter contains a version that understands it, and a record that
-all must replay is written only once all members do; a member of which nothing was heard counts as the earliest version.
+all must replay is written only once all members do; a member that sent no letter yet counts as the earliest version.
 What arrives nevertheless of a later version, a kind of frame or a field behind the last known one, is skipped alone,
 counted (`qsctl_skipped_parts_total`) and reported with its sender. The records and the meaning of a field never change
 under the same number.
@@ -97,9 +97,15 @@ Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MA
 is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
 of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame
 more. Where the groups together have too much waiting for a process, its frames of samples are dropped and sent again
-later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`). A snapshot is one frame, bounded by the
-transport alone (`LETTER_BYTES_MAX`). A master whose own disk does not end a sync may go on sending its heartbeats: it
-commits nothing new, and no other is elected meanwhile.
+later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`). A master whose own
+disk does not end a sync may go on sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
+
+A snapshot travels in frames of the same bounds (`_snapshot_pieces`), each confirmed. A replica reports how much of it
+has arrived, so that a transfer continues behind lost pieces, and with a master that was restarted, or another one, that
+has the same snapshot. A replica that restarts begins it anew, since pieces are not stored. Memory: a master keeps a
+snapshot, whose payloads are those of its samples, until its recipient has it; a replica has at most one arriving
+snapshot a group, no larger than what its queues hold afterwards. A member whose version does not understand pieces is
+sent one frame, bounded by the transport alone (`LETTER_BYTES_MAX`).
 
 Shown by these tests, in tests/core/high_availability where no other folder is named:
 
@@ -121,6 +127,9 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
+- snapshots: `test_snapshot_comes_in_bounded_pieces_and_no_more_of_them_than_may_be_unconfirmed`,
+  `test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece`,
+  `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py;
 - limits: test_mastery.py, and tests/dds,
   `test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not`; refusals: test_frames.py;
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.

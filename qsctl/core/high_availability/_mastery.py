@@ -17,9 +17,11 @@ from qsctl.core.high_availability._progress import (
     Progress,
     entries_that_fit,
 )
+from qsctl.core.high_availability._snapshot_pieces import SnapshotTransfer
 from qsctl.core.high_availability._staging import without_payloads
-from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot
+from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot, SnapshotPiece
 from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.versions import SNAPSHOT_PIECES, Versions
 from qsctl.instant import Nanoseconds
 
 HEARTBEATS_PER_TIMEOUT = 5
@@ -39,6 +41,7 @@ class Mastery:
         master_timeout_ns: how long the others wait for a sign of it.
         sends_payloads: whether the others get every payload from here, though they had one from the producer.
         incarnation: gives that of the group, as frames carry it.
+        versions: those of the members.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Mastery:
         *,
         sends_payloads: bool = False,
         incarnation: Callable[[], int] = lambda: 0,
+        versions: Versions,
     ) -> None:
         self._stream = stream
         self._name = members.name
@@ -63,6 +67,9 @@ class Mastery:
         self._master_timeout_ns = master_timeout_ns
         self._sends_payloads = sends_payloads
         self._incarnation = incarnation
+        self._versions = versions
+        self._transfers: dict[str, SnapshotTransfer] = {}
+        """The snapshots that are being sent in pieces, by recipient."""
         self._sent: tuple[tuple[object, ...], Entries, int] | None = None
         """What the last frame was made of, that frame, and its octets of payloads: replicas mostly lack the same."""
         self.progress = Progress(members, log.last_index, now)
@@ -86,6 +93,8 @@ class Mastery:
     def beat(self, now: Nanoseconds) -> None:
         """Give a sign to every replica, with what it lacks."""
         self.heartbeat_at_ns = now + self._heartbeat_ns
+        present = {peer.name for peer in self.progress}
+        self._transfers = {name: each for name, each in self._transfers.items() if name in present}
         for peer in self.progress:
             if not self._replicate(now, peer):
                 self._send(now, peer, 0)
@@ -119,8 +128,16 @@ class Mastery:
             # faults that a quorum survives. But its missing entries must be sent again. No clock orders the two
             # processes.
             peer.begin_again(confirmed.run)
+            self._transfers.pop(peer.name, None)
         peer.run = confirmed.run
         peer.is_learner = confirmed.is_learner
+        if confirmed.snapshot_mark:
+            transfer = self._transfers.get(peer.name)
+            if transfer is not None and transfer.mark == confirmed.snapshot_mark:
+                count, sent_at_ns = confirmed.snapshot_count, confirmed.sent_at_ns
+                transfer.confirm(now, count, sent_at_ns, has_gap=not confirmed.agreed)
+                self._replicate(now, peer)
+            return None
         if confirmed.agreed:
             peer.match_index = max(peer.match_index, confirmed.match_index)
             peer.next_index = max(peer.next_index, peer.match_index + 1)
@@ -150,6 +167,7 @@ class Mastery:
         log, last_index = self._log, self._outgoing.durable_index
         if peer.next_index <= log.base.index:
             return self._send_snapshot(now, peer)
+        self._transfers.pop(peer.name, None)
         has_sent = False
         while (
             peer.next_index <= last_index
@@ -191,6 +209,32 @@ class Mastery:
         return len(frame.records), payload_bytes
 
     def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
+        """Send what may be unconfirmed of a snapshot; return whether anything was sent."""
+        if self._versions.of(peer.name) < SNAPSHOT_PIECES:
+            return self._send_whole_snapshot(now, peer)
+        transfer = self._transfers.get(peer.name)
+        if transfer is None or transfer.base.index < peer.next_index:
+            transfer = self._transfers[peer.name] = SnapshotTransfer(self._log.base, self._master_timeout_ns)
+        base, has_sent = transfer.base, False
+        for first, records in transfer.pieces(now):
+            frame = SnapshotPiece(
+                self._stream,
+                self._name,
+                self._epoch,
+                base.index,
+                base.epoch,
+                len(base.records),
+                transfer.mark,
+                first,
+                tuple(records),
+                now,
+                self._incarnation(),
+            )
+            self._outgoing.send(peer.name, frame, rests_on_writes=False)
+            has_sent = True
+        return has_sent
+
+    def _send_whole_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
         if peer.snapshot_sent_at_ns >= 0 and now - peer.snapshot_sent_at_ns < self._master_timeout_ns:
             return False
         peer.snapshot_sent_at_ns = now

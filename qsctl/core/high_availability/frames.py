@@ -85,7 +85,10 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
 class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", gc=False):
     """The sender's log is durable and agrees with the master's up to `match_index`.
 
-    Not `agreed`: it does not agree with the received entries, and `match_index` is where the master should try next.
+    With a `snapshot_mark` it holds the first `snapshot_count` records of that snapshot; not `agreed`: it lacks a piece
+    before the confirmed one. Otherwise, not `agreed`: it does not agree with the received entries, and `match_index` is
+    where the master should try next.
+
     With `lacks_payload` the entry behind `match_index` needs its payload. A learner's confirmation counts for no
     quorum. `sent_at_ns` is that of the confirmed frame: the earliest instant at which the sender can have received it.
     """
@@ -100,16 +103,37 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
     lacks_payload: bool = False
     is_learner: bool = False
     incarnation: int = 0
+    snapshot_mark: int = 0
+    snapshot_count: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=False):
-    """Records that replace the master's log up to `index`, an entry of `index_epoch`."""
+    """Records that replace the master's log up to `index`, an entry of `index_epoch`, for earlier versions."""
 
     stream: str
     sender: str
     epoch: int
     index: int
     index_epoch: int
+    records: tuple[QueueRecord, ...]
+    sent_at_ns: Nanoseconds
+    incarnation: int = 0
+
+
+class SnapshotPiece(msgspec.Struct, frozen=True, array_like=True, tag="piece", gc=False):
+    """The records from number `first` on, counted from 0, of a snapshot of `count` records up to `index`.
+
+    `mark` distinguishes the snapshot from another one up to the same index, see `_snapshot_pieces`.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    index: int
+    index_epoch: int
+    count: int
+    mark: int
+    first: int
     records: tuple[QueueRecord, ...]
     sent_at_ns: Nanoseconds
     incarnation: int = 0
@@ -159,9 +183,9 @@ class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=
     incarnation: int = 0
 
 
-Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed | Farewell
+Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | SnapshotPiece | Roll | Relayed | Farewell
 
 
 def has_samples(frame: Frame) -> bool:
     """Return whether a frame contains entries, a snapshot or a sample, and so may be large."""
-    return isinstance(frame, Snapshot | Relayed) or (isinstance(frame, Entries) and bool(frame.records))
+    return isinstance(frame, Snapshot | SnapshotPiece | Relayed) or (isinstance(frame, Entries) and bool(frame.records))

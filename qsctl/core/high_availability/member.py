@@ -478,7 +478,8 @@ class Member:
         self._replica_count += 1
         return Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
-            self._compacted_over_count, number, self.engine.hosted.draw_incarnation, is_joining=self._is_joining,
+            self._compacted_over_count, number, self.engine.hosted.draw_incarnation, versions=self.versions,
+            is_joining=self._is_joining,
         )  # fmt: skip
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:

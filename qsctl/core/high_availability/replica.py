@@ -32,6 +32,7 @@ from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Master
 from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
 from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability._progress import Peer
+from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
 from qsctl.core.high_availability.frames import (
@@ -43,10 +44,12 @@ from qsctl.core.high_availability.frames import (
     Relayed,
     Roll,
     Snapshot,
+    SnapshotPiece,
     Vote,
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
+from qsctl.core.high_availability.versions import MEMBER_CHANGES, Versions
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
@@ -72,6 +75,7 @@ class Replica:
         compacted_over_count: entries that the log keeps before it is compacted.
         number: what its writes are counted from.
         draw: gives a new group its incarnation, where no command did.
+        versions: those of the other members; None: none is known.
         is_joining: whether this replica is not one of the voters among `names`: a master is to add it.
     """
 
@@ -90,6 +94,7 @@ class Replica:
         draw: DrawIncarnation = no_incarnation,
         *,
         is_joining: bool = False,
+        versions: Versions | None = None,
     ) -> None:
         self.stream = stream
         self.name = name
@@ -114,6 +119,8 @@ class Replica:
         self.changes: list[RoleChanged] = []
         self._settings = settings
         self._draw = draw
+        self._versions = Versions() if versions is None else versions
+        self._arriving = ArrivingSnapshot()
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
         of_group = (stream, self.members, self.ballot, self.log, self.outgoing)
@@ -343,7 +350,9 @@ class Replica:
             self._ask(now)
             return "it is of another creation of the queue"
         if frame.epoch > self.epoch:
-            if isinstance(frame, Canvass | Entries | Snapshot) and not (isinstance(frame, Canvass) and frame.is_trial):
+            if isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece) and not (
+                isinstance(frame, Canvass) and frame.is_trial
+            ):
                 if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
                     return ""  # a quorum was asked before, and this replica follows a master since: it is late
                 if frame.epoch > self.epochs.reach(self.epoch):
@@ -361,7 +370,7 @@ class Replica:
             case Vote():
                 if self.role is Role.CANDIDATE:
                     self._count(now, frame)
-            case Entries() | Snapshot():
+            case Entries() | Snapshot() | SnapshotPiece():
                 return self._receive_of_master(now, frame)
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
@@ -388,7 +397,7 @@ class Replica:
             self._answer(now, canvass)
         return ""
 
-    def _receive_of_master(self, now: Nanoseconds, frame: Entries | Snapshot) -> str:
+    def _receive_of_master(self, now: Nanoseconds, frame: Entries | Snapshot | SnapshotPiece) -> str:
         if frame.epoch < self.epoch:
             self._confirm(frame, self.log.commit_index, agreed=False)
             return ""
@@ -400,7 +409,13 @@ class Replica:
         if self.master != frame.sender or self.role is Role.CANDIDATE:
             self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
         self.sleep(now)
-        return self._extend(now, frame) if isinstance(frame, Entries) else self._install(now, frame)
+        match frame:
+            case Entries():
+                return self._extend(now, frame)
+            case Snapshot():
+                return self._install(now, frame, frame.records)
+            case _:
+                return self._gather(now, frame)
 
     def _receive_confirmed(self, now: Nanoseconds, mastery: Mastery, confirmed: Confirmed) -> str:
         if misfit := mastery.misfit(now, confirmed):
@@ -524,7 +539,9 @@ class Replica:
         self.mastery = Mastery(
             self.stream, self.members, *of_log, now, self.master_timeout_ns,
             sends_payloads=self.follower.sends_payloads, incarnation=lambda: self.incarnation,
+            versions=self._versions,
         )  # fmt: skip
+        self._arriving.forget()
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
         self.follower.take_over(now, index, assigned)
         self.producers.take_over(now)
@@ -595,6 +612,13 @@ class Replica:
             raise Refused(
                 f"{self.stream}: an earlier change of the members or of the master is not committed yet",
                 remedy="Wait until it is: one member is changed at a time.",
+            )
+        present = [peer.name for peer in mastery.present(now)]
+        if self._versions.common(present) < MEMBER_CHANGES:  # one that is gone may be removed, whatever its version
+            earlier = [each for each in present if self._versions.of(each) < MEMBER_CHANGES]
+            raise Refused(
+                f"{self.stream}: {', '.join(earlier)} cannot replay a change of the members: of an earlier version",
+                remedy="Upgrade all members first.",
             )
         changed = changed_members(self.members.latest, action, name)
         heard = [self.name, *(peer.name for peer in mastery.present(now) if not peer.is_learner)]
@@ -705,14 +729,33 @@ class Replica:
         self._confirm(entries, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
         return ""
 
-    def _install(self, now: Nanoseconds, frame: Snapshot) -> str:
+    def _gather(self, now: Nanoseconds, piece: SnapshotPiece) -> str:
+        """Keep a piece of the master's snapshot, and begin again from that once it is whole.
+
+        Returns:
+            Why it cannot be a piece of a snapshot of this group's log, for people; empty: it can.
+        """
+        log, awaits_beginning = self.log, self.ballot.awaits_beginning
+        if foreign := {record.queue for record in piece.records} - self.follower.names:
+            return f"its snapshot is of {min(foreign)!r}, which is not in this replication group"
+        is_held = piece.index <= log.last_index and log.agrees(piece.index, piece.index_epoch)
+        if not awaits_beginning and (is_held or piece.index <= log.commit_index):
+            return self._install(now, piece, ())
+        is_next = self._arriving.add(piece)
+        if (records := self._arriving.pop_whole()) is not None:
+            return self._install(now, piece, records)
+        match_index = 0 if awaits_beginning else log.commit_index
+        self._confirm(piece, match_index, agreed=is_next, snapshot_mark=piece.mark, snapshot_count=self._arriving.count)
+        return ""
+
+    def _install(self, now: Nanoseconds, frame: Snapshot | SnapshotPiece, records: Sequence[QueueRecord]) -> str:
         """Begin again from the master's snapshot, if it reaches further.
 
         Returns:
             Why it cannot be a snapshot of this group's log, for people; empty: it can.
         """
-        log, base = self.log, LogSnapshot(frame.index, frame.index_epoch, frame.records)
-        if foreign := {record.queue for record in frame.records} - self.follower.names:
+        log, base = self.log, LogSnapshot(frame.index, frame.index_epoch, records)
+        if foreign := {record.queue for record in records} - self.follower.names:
             return f"its snapshot is of {min(foreign)!r}, which is not in this replication group"
         is_held = frame.index <= log.last_index and log.agrees(frame.index, frame.index_epoch)
         if is_held and not self.ballot.awaits_beginning:
@@ -736,6 +779,7 @@ class Replica:
         self.follower.begin(now, base)
         self.log.install(base)
         self._look_at_members(now)
+        self._arriving.forget()
         self.clients.forget_from(0)
         self.outgoing.write_snapshot(base.index, base.records, installs=True)
         if awaits_beginning:
@@ -743,7 +787,14 @@ class Replica:
             self.outgoing.write_hard_state(self.ballot.state)
 
     def _confirm(
-        self, frame: Entries | Snapshot, match_index: int, *, agreed: bool, lacks_payload: bool = False
+        self,
+        frame: Entries | Snapshot | SnapshotPiece,
+        match_index: int,
+        *,
+        agreed: bool,
+        lacks_payload: bool = False,
+        snapshot_mark: int = 0,
+        snapshot_count: int = 0,
     ) -> None:
         """Report how far the log is durable and agrees, or where it may."""
         confirmed = Confirmed(
@@ -757,6 +808,8 @@ class Replica:
             lacks_payload,
             self.ballot.is_learner,
             self.incarnation,
+            snapshot_mark,
+            snapshot_count,
         )
         self.outgoing.send(frame.sender, confirmed, rests_on_writes=True)
 
@@ -767,6 +820,7 @@ class Replica:
             return True
         records = log.commit(index)
         self._look_at_members(now)
+        self._arriving.forget_to(index)
         self.agree()
         try:
             self.follower.follow(log, index)
@@ -877,6 +931,7 @@ class Replica:
             self.ballot.lose_vote()
         self.log.install(EMPTY)
         self.clients.forget_from(0)
+        self._arriving.forget()
         self.run += 1
         self.members.look()
         self.epochs = SeenEpochs(self.members)

@@ -12,25 +12,37 @@ from typing import Final
 EARLIEST: Final = 3
 """Version of members whose letters contain none. They drop a letter with a frame of a kind that they do not know."""
 
-VERSION: Final = 4
+MEMBER_CHANGES: Final = 4
+"""Version from which on a member replays changes of the members in the log of a group."""
+
+SNAPSHOT_PIECES: Final = 5
+"""Version from which on a member receives a snapshot in pieces."""
+
+VERSION: Final = 5
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
+
+NOTED_MAX: Final = 256
+"""Members of which the version is recorded; those whose letters are oldest are forgotten first."""
 
 
 class Versions:
     """The versions of the other members, by name, each from the latest letter of the member."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
 
-    def hear(self, member: str, version: int) -> bool:
+    def note(self, member: str, version: int) -> bool:
         """Record the version in a letter of a member; return whether another one was known or assumed."""
         is_changed = version != self.of(member)
-        self._heard[member] = version
+        self._noted.pop(member, None)
+        self._noted[member] = version
+        if len(self._noted) > NOTED_MAX:
+            del self._noted[next(iter(self._noted))]
         return is_changed
 
     def of(self, member: str) -> int:
         """Return the version of another member."""
-        return self._heard.get(member, EARLIEST)
+        return self._noted.get(member, EARLIEST)
 
     def common(self, others: Iterable[str]) -> int:
         """Return the version that this member and the others all understand: the lowest."""

@@ -200,7 +200,7 @@ class Replication:
                 continue
             if self.membership.learn(letter.members):
                 self._adopt()
-            if sender in self.member.names and self.member.versions.hear(sender, letter.version):
+            if self.member.versions.note(sender, letter.version):
                 self._report_versions()
             self.member.receive_frames(now, letter.frames)
         for refused in self.member.pop_refusals():

@@ -14,6 +14,7 @@ from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
@@ -265,7 +266,10 @@ class Cluster:
             self.gather(process)
 
     def gather(self, process: Process) -> None:
-        self.frames += [(process.name, recipient, frame) for recipient, frame in process.member.pop_frames()]
+        for recipient, frame in process.member.pop_frames():
+            if recipient in self.processes:  # else it is a placeholder
+                self[recipient].member.versions.note(process.name, VERSION)
+            self.frames.append((process.name, recipient, frame))
 
     def run_for(self, duration_ns: Nanoseconds) -> None:
         for _ in range(duration_ns // STEP_NS):

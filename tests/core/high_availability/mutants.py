@@ -281,9 +281,9 @@ def delivers_without_its_quorum(patch: pytest.MonkeyPatch) -> None:
 def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A slave that gets a snapshot late forgets entries behind it that it had confirmed."""
 
-    def install(self: Replica, now: int, frame: Any) -> str:
+    def install(self: Replica, now: int, frame: Any, records: Sequence[QueueRecord]) -> str:
         if frame.index > self.log.commit_index:
-            self._begin_with(now, LogSnapshot(frame.index, frame.index_epoch, frame.records))
+            self._begin_with(now, LogSnapshot(frame.index, frame.index_epoch, records))
         self._confirm(frame, self.log.commit_index, agreed=True)
         return ""
 

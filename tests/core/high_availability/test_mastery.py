@@ -8,6 +8,7 @@ from qsctl.core.high_availability._mastery import Mastery
 from qsctl.core.high_availability._progress import FRAME_BYTES_MAX, UNCONFIRMED_BYTES_MAX
 from qsctl.core.high_availability.frames import Confirmed, Entries
 from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.versions import Versions
 from qsctl.core.records import Enqueued
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, WRITER, Cluster, queue, write
@@ -26,7 +27,9 @@ class Sending:
         self.log = log_of(began(1))
         self.outgoing = Outgoing(STREAM, is_stored=False, number=0)
         members = members_of(self.log, "b")
-        self.mastery = Mastery(STREAM, members, 1, self.log, self.outgoing, 0, TIMEOUT_NS, sends_payloads=True)
+        self.mastery = Mastery(
+            STREAM, members, 1, self.log, self.outgoing, 0, TIMEOUT_NS, sends_payloads=True, versions=Versions()
+        )
         self.log.append(samples)
         self.outgoing.durable_index = self.log.last_index
 

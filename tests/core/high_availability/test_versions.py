@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from qsctl.core.admin.command import ChangeMembers, MemberAction
 from qsctl.core.high_availability.versions import EARLIEST, VERSION, Versions
 from tests.core.high_availability.cluster import TIMEOUT_NS, acknowledge, held, join, write
+from tests.core.high_availability.member_commands import RESOURCE, command
 from tests.core.high_availability.version_3 import MixedCluster
 
 
-def test_lowest_version_is_common_and_a_member_never_heard_of_has_the_earliest() -> None:
+def test_lowest_version_is_common_and_a_silent_member_has_the_earliest() -> None:
     versions = Versions()
     assert versions.common([]) == VERSION
-    assert versions.hear("b", VERSION + 1)
-    assert not versions.hear("b", VERSION + 1)
+    assert versions.note("b", VERSION + 1)
+    assert not versions.note("b", VERSION + 1)
     assert versions.common(["b"]) == VERSION
     assert versions.common(["b", "c"]) == EARLIEST
-    assert not versions.hear("c", EARLIEST)
-    versions.hear("c", VERSION)
+    assert not versions.note("c", EARLIEST)
+    versions.note("c", VERSION)
     assert versions.common(["b", "c"]) == VERSION
 
 
@@ -52,3 +54,21 @@ def test_version_of_a_member_follows_its_upgrade_and_its_downgrade() -> None:
     cluster.of_version_3 = {"b"}
     cluster.run_for(TIMEOUT_NS)
     assert versions.common("bc") == EARLIEST
+
+
+def test_a_change_of_members_is_refused_while_a_member_cannot_replay_it() -> None:
+    cluster = MixedCluster(3, {"c"})
+    master = cluster.elect()
+    assert master.name != "c"
+    cluster.run_for(TIMEOUT_NS)
+    removal = ChangeMembers(RESOURCE, MemberAction.REMOVE, "c")
+    cluster.send(master.name, command(1, removal))
+    cluster.tick()
+    code, text = master.replies()[1]
+    assert code == "ERROR"
+    assert "c cannot replay a change of the members" in text
+    cluster.of_version_3 = set()
+    cluster.run_for(TIMEOUT_NS)
+    cluster.send(master.name, command(2, removal))
+    cluster.run_until(lambda: 2 in master.replies())
+    assert master.replies()[2][0] == "OK"

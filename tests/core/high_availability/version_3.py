@@ -175,7 +175,7 @@ class MixedCluster(Cluster):
     def _read(self, sender: str, recipient: str, data: bytes) -> tuple[Frame, ...]:
         if recipient not in self.of_version_3:
             letter = letter_from_octets(data, sender, self.skipped.append)
-            self[recipient].member.versions.hear(sender, letter.version)
+            self[recipient].member.versions.note(sender, letter.version)
             return letter.frames
         try:
             return _AS_FRAMES.decode(msgspec.msgpack.encode(read(data).frames))

@@ -28,6 +28,7 @@ from qsctl.core.high_availability.frames import (
     Relayed,
     Roll,
     Snapshot,
+    SnapshotPiece,
     Vote,
 )
 from qsctl.core.high_availability.versions import EARLIEST
@@ -238,8 +239,16 @@ def _check(frame: Frame) -> None:
             began = frame.records[0] if frame.records else None
             if not frame.index or not isinstance(began, EpochBegan) or began.epoch != frame.index_epoch:
                 raise Malformed("a snapshot does not begin with its epoch")
+        case SnapshotPiece():
+            _check_numbers(frame.index, frame.index_epoch, frame.mark, frame.first, frame.sent_at_ns)
+            _check_records(frame.records, 0, frame.epoch)
+            if not frame.index or not frame.records or frame.first + len(frame.records) > frame.count:
+                raise Malformed(f"records {frame.first} on of {frame.count} of a snapshot")
+            began = frame.records[0]
+            if not frame.first and (not isinstance(began, EpochBegan) or began.epoch != frame.index_epoch):
+                raise Malformed("a snapshot does not begin with its epoch")
         case Confirmed():
-            _check_numbers(frame.run, frame.match_index, frame.sent_at_ns)
+            _check_numbers(frame.run, frame.match_index, frame.sent_at_ns, frame.snapshot_mark, frame.snapshot_count)
         case Canvass():
             _check_numbers(frame.candidate_epoch, frame.last_epoch, frame.last_index)
         case Vote():

@@ -73,7 +73,7 @@ Shown by, in tests/transport where no other folder is named:
 - other versions: `test_a_reply_with_the_original_members_only_is_read`,
   `test_an_earlier_service_reads_a_signed_command`,
   `test_a_sample_of_an_earlier_version_is_read_without_what_that_does_not_write`,
-  `test_a_letter_of_another_version_is_refused_with_what_to_do`; programs without qsctl: tests/dds,
+  `test_a_letter_of_another_format_is_refused_with_what_to_do`; programs without qsctl: tests/dds,
   `test_a_program_in_c_administers_and_monitors_a_service`.
 
 Read `wire_types` first, then `frames`; for administration `commands`, `replies` and `bodies`.

@@ -1,0 +1,74 @@
+"""A member that lost its disk catches up from a snapshot in pieces, over loopback, while its master leads [QS 7.1]."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qsctl.client import QueueConsumer, QueueProducer
+from tests.dds.cluster import Cluster
+from tests.dds.cluster_commands import Shell, produced, replicas
+from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+PAYLOAD = bytes(200_000)
+SAMPLES = 400
+"""More octets than a log keeps before it is compacted."""
+CONSUMED = 340
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path, domain)
+    yield cluster
+    cluster.end()
+
+
+def fill(domain: int) -> None:
+    """Let the members compact a log with a snapshot of many large samples."""
+    with QueueProducer("Orders", domain, window_count=20) as producer:
+        producer.wait_for_queue(PATIENCE_S)
+        for _ in range(SAMPLES):
+            producer.write(PAYLOAD, timeout_s=PATIENCE_S)
+        assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
+    with QueueConsumer("Orders", "S", domain) as consumer:
+        consumer.wait_for_queue(PATIENCE_S)
+        count, deadline = 0, time.monotonic() + PATIENCE_S
+        while count < CONSUMED and time.monotonic() < deadline:
+            for sample in consumer.receive(min(10, CONSUMED - count), 0.5):
+                sample.acknowledge()
+                count += 1
+        assert count == CONSUMED
+
+
+def test_a_wiped_member_catches_up_from_a_snapshot_and_its_master_leads_on(cluster: Cluster, domain: int) -> None:
+    qsctl = Shell(domain)
+    cluster.await_all("P/S/Orders")
+    fill(domain)
+    master = cluster.await_all("P/S/Orders")
+    epoch = cluster.roles("P/S/Orders")[master][0]
+    wiped = next(name for name in cluster.services if name != master)
+    service = cluster.services[wiped]
+    cluster.kill(wiped)
+    for path in service.directory.iterdir():
+        if path not in (service.file, service.log):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    service.start()
+
+    def rows() -> dict[str, dict[str, object]]:
+        return {str(each["service"]): each for each in replicas(qsctl)}
+
+    def is_caught_up() -> bool:
+        found = rows()
+        return wiped in found and (found[wiped]["role"], found[master]["lag_count"]) == ("slave", 0)
+
+    assert eventually(is_caught_up, PATIENCE_S), rows()
+    assert cluster.roles("P/S/Orders")[master] == (epoch, "master")
+    assert produced(qsctl, "more") == (1, 0)
+    assert eventually(is_caught_up, PATIENCE_S), rows()
