@@ -210,6 +210,7 @@ def test_each_order_is_accounted_for_among_all_kinds_over_a_kill(
     check(stories, WHOLE, len(kinds))
 
 
+@pytest.mark.slow
 @needs_c
 def test_programs_in_c_ask_and_reply(tmp_path: Path, domain: int, built: dict[str, Path]) -> None:
     service = ForeignService(tmp_path, domain)

@@ -33,6 +33,7 @@ def reader(spark: Any) -> Any:
     return spark.read.format("qsctl")
 
 
+@pytest.mark.slow
 def test_a_scenario_gives_the_counters_of_the_simulator(reader: Any) -> None:
     scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
     options = {f"set.{path}": value for path, value in SMALL.items()}

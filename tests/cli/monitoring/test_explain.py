@@ -129,6 +129,7 @@ def test_a_total_that_its_causes_do_not_add_up_to_is_reported(tmp_path: Path) ->
     assert "10 egress discards in total; 6 by causes that are not listed" in table
 
 
+@pytest.mark.slow
 def test_a_run_has_every_cause_that_its_counters_have(tmp_path: Path) -> None:
     (tmp_path / "lossy.xml").write_text(LOSSY, encoding="utf-8")
     simulate(read_scenario(tmp_path / "lossy.xml"), tmp_path / "run", level=LogLevel.COUNTERS)

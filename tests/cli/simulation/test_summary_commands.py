@@ -55,6 +55,7 @@ def test_a_changed_bit_of_a_run_is_one_message_with_exit_status_9(scenario: Path
     assert "run.json lists" in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Path) -> None:
     report = run(read_scenario(scenario), tmp_path / "run")
