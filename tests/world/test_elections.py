@@ -101,12 +101,41 @@ def test_one_of_two_that_are_no_group_yet_answers_nothing() -> None:
 
 
 def test_a_lost_master_is_missed_until_the_next_one_and_writes_are_refused_again() -> None:
-    Path("crash.txt").write_text("await master 2\nafter 500ms crash 2\n", encoding="utf-8")
+    Path("crash.txt").write_text("await master 3\nafter 500ms crash 3\n", encoding="utf-8")
     settings = {"world/instances": "3", "world/schedule": "crash.txt", "world/write-again": "100ms"}
     _, queue = outcomes_of(settings)
     assert queue.elected == 2
     assert 400 * MILLISECOND_NS < queue.longest_without_master_ns < SECOND_NS
     assert queue.refused_later > 0
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("tenths", [1, 4, 7])
+def test_the_first_candidate_is_master_two_round_trips_after_its_wait(tenths: int, seed: int) -> None:
+    timeout_ns, round_trip_ns = 200 * MILLISECOND_NS, tenths * 20 * MILLISECOND_NS
+    settings = {
+        "world/instances": "3", "world/master-timeout": f"{timeout_ns}ns", "workload/delay": f"{round_trip_ns // 2}ns",
+    }  # fmt: skip
+    _, queue = outcomes_of(settings, seed)
+    assert (queue.elected, queue.longest_without_master_ns) == (1, 0)
+    assert queue.first_master_ns is not None
+    assert queue.first_master_ns < 2 * timeout_ns + 3 * round_trip_ns, "the group forms by a question before"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_members_that_are_paused_for_most_of_the_time_are_without_a_master_for_less_than_four_timeouts(
+    seed: int,
+) -> None:
+    timeout_ms, run_ms, pause_ms = 200, 50, 150
+    pauses = []
+    for number in (1, 2, 3):
+        for at_ms in range(10 + number * (run_ms + pause_ms) // 3, 4000, run_ms + pause_ms):
+            pauses += [(at_ms, f"pause {number}"), (at_ms + pause_ms, f"resume {number}")]
+    lines = [f"at {at_ms}ms {what}\n" for at_ms, what in sorted(pauses)]
+    Path("pauses.txt").write_text("".join(lines), encoding="utf-8")
+    settings = {"world/instances": "3", "world/master-timeout": f"{timeout_ms}ms", "world/schedule": "pauses.txt"}
+    _, queue = outcomes_of(settings, seed)
+    assert queue.longest_without_master_ns < 4 * timeout_ms * MILLISECOND_NS
 
 
 @pytest.mark.slow

@@ -54,11 +54,13 @@ The steps of a sample, and what a crash of the master leaves after each:
 
 Elections (`replica`, `ballot`, `allegiance`). A replica without a sign of a master for `master_timeout`, and a random
 part of it more, begins a trial. With a quorum of it, it votes for itself in the next epoch, durably, and asks the
-others. They vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then
-by index. A vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within
-`master_timeout`, nor within that time after its start, unless it is new to the group. A master without confirmations of
-a quorum for `master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds
-all, and hands over (`Farewell`).
+others. It waits as long for their votes before the next trial, and longer after a candidacy in vain
+(`replica.WAIT_FACTOR_MAX`); votes for its candidacy count as long as it is in that epoch and follows no other. They
+vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then by index. A
+vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within `master_timeout`,
+nor within that time after its start, unless it is new to the group. A master without confirmations of a quorum for
+`master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds all, and
+hands over (`Farewell`).
 
 Members (`members`). A group is formed with `queue_instances` members that have a vote. From then on its log lists them:
 an operator's command adds a learner, which receives the log and counts for no quorum, gives one that has caught up a
@@ -120,7 +122,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - deliveries: `test_nothing_is_delivered_before_the_first_entry_of_the_own_epoch_is_committed`,
   `test_what_was_assigned_goes_to_the_same_consumers_before_anything_else`,
   `test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_over`;
-- elections: `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
+- elections: `test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come`,
+  `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
 - members: test_member_changes.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;

@@ -64,7 +64,9 @@ class Ballot:
         self._members = members
         self.state = state
         self._votes: dict[str, None] = {}
+        """Those for its candidacy in the present epoch, its own among them; empty: it is no candidate there."""
         self._trial_epoch = 0
+        self._trial_votes: dict[str, None] = {}
 
     @property
     def floor(self) -> LastEntry:
@@ -96,40 +98,52 @@ class Ballot:
         if epoch <= self.state.epoch:
             return False
         self.state = self._with(epoch=epoch, vote=self.state.vote if self.is_learner else "")
-        self._votes.clear()
-        self._trial_epoch = 0
+        self.give_up()
         return True
 
+    def give_up(self) -> None:
+        """End its trial and candidacy: votes that come for them later count for nothing."""
+        self._trial_epoch = 0
+        self._trial_votes.clear()
+        self._votes.clear()
+
     def try_out(self, epoch: int) -> int:
-        """Ask for votes in a later epoch without becoming a candidate in it; return that epoch."""
+        """Ask for votes in a later epoch without becoming a candidate in it; return that epoch.
+
+        A candidacy in the present epoch goes on: the votes for it may only be late.
+        """
         self._trial_epoch = epoch
-        self._votes = {self._name: None}
+        self._trial_votes = {self._name: None}
         return self._trial_epoch
 
     def stand(self) -> int:
         """Become a candidate in the epoch of the trial, with its own vote; return that epoch."""
         self.state = self._with(epoch=max(self._trial_epoch, self.state.epoch + 1), vote=self._name)
-        self._trial_epoch = 0
-        self._votes = {self._name: None}
+        self.give_up()
+        self._votes[self._name] = None
         return self.state.epoch
 
     def gather(self, voter: str, epoch: int, *, is_trial: bool) -> bool:
         """Count a vote; whether they are a quorum now. Votes of another election count for nothing."""
-        wanted = self._trial_epoch if is_trial else self.state.epoch
-        if epoch != wanted or is_trial != bool(self._trial_epoch) or self.is_learner:
+        votes = self._trial_votes if is_trial else self._votes
+        if self.is_learner or not votes or epoch != (self._trial_epoch if is_trial else self.state.epoch):
             return False
-        self._votes[voter] = None
-        return self.has_quorum
+        votes[voter] = None
+        return self.has_quorum(is_trial=is_trial)
+
+    def has_quorum(self, *, is_trial: bool) -> bool:
+        """Return whether the votes that were gathered are a quorum."""
+        return self._members.is_quorum(self._trial_votes if is_trial else self._votes)
 
     @property
-    def has_quorum(self) -> bool:
-        """Return whether the votes that were gathered make a master."""
-        return self._members.is_quorum(self._votes)
+    def is_candidate(self) -> bool:
+        """Return whether it asked for votes in the present epoch, and did not give up."""
+        return bool(self._votes)
 
     @property
     def is_elected(self) -> bool:
         """Return whether it is a candidate of the present epoch and a quorum voted for it."""
-        return not self._trial_epoch and self.state.vote == self._name and self.has_quorum
+        return self.state.vote == self._name and self.has_quorum(is_trial=False)
 
     def would_vote(self, candidate: LastEntry, epoch: int, own: LastEntry) -> bool:
         """Return whether a candidate of a later epoch would get the vote."""
@@ -179,8 +193,7 @@ class Ballot:
             vote = NO_VOTER
         gone = tuple(each for each in self.state.leaving(abs(left)) if each != incarnation)
         self.state = HardState(self.state.epoch if is_beginning else 0, vote, incarnation=incarnation, left=gone)
-        self._votes.clear()
-        self._trial_epoch = 0
+        self.give_up()
 
     def _with(self, **changed: Any) -> HardState:
         return structs.replace(self.state, **changed)

@@ -60,6 +60,10 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 RUNS: Final = 2**52
 """The number of draws for the number of a process, which is added to the instant of its start."""
 
+WAIT_FACTOR_MAX: Final = 2
+"""Upper bound of the multiple of `master_timeout` to which the wait of a candidate that was not elected doubles. A
+trial without a quorum does not double it: after an outage the group shall have a master soon."""
+
 
 class Replica:
     """One replication group in one process.
@@ -130,6 +134,7 @@ class Replica:
         self._learner = Learner(*of_group, self.master_timeout_ns, is_persistent=is_persistent)
         self._jitter = jitter
         self._asks_from_ns: Nanoseconds = 0
+        self._wait_factor = 1
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
         if not self.is_persistent:
@@ -243,7 +248,9 @@ class Replica:
                 self.mastery.beat(now)
                 self._yield_if_removed(now)
         elif self._wakes_at_ns <= now:
-            self.sleep(now, is_retry=True)
+            if self.ballot.is_candidate:
+                self._wait_factor = min(2 * self._wait_factor, WAIT_FACTOR_MAX)
+            self._wait_for_votes(now)
             if self.role is Role.LEARNER:
                 if self.master and self.allegiance.has_lost_master(now):
                     self._become(now, Role.LEARNER, "", "no sign of a master within master_timeout")
@@ -497,13 +504,14 @@ class Replica:
         )
         for other in self.members.others:
             self.outgoing.send(other, frame, rests_on_writes=not is_trial)
-        if self.ballot.has_quorum:  # it is alone
+        if self.ballot.has_quorum(is_trial=is_trial):  # it is alone
             self._win(now, is_trial=is_trial)
 
     def _win(self, now: Nanoseconds, *, is_trial: bool) -> None:
         if is_trial:
             epoch = self.ballot.stand()
             self.outgoing.write_hard_state(self.ballot.state)
+            self._wait_for_votes(now)
             self._canvass(now, epoch, is_trial=False)
         else:
             self.lead_if_elected(now)
@@ -994,13 +1002,21 @@ class Replica:
         if (self.role, self.master) != (role, master) or not self.changes:
             self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason, self.incarnation))
         self.role, self.master, self.reason = role, master, reason
+        if role is not Role.CANDIDATE:
+            self.ballot.give_up()
 
-    def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
+    def sleep(self, now: Nanoseconds) -> None:
         """Wait for a sign of a master, or for the others."""
+        self._wait_factor = 1
+        self._wait(now)
+
+    def _wait_for_votes(self, now: Nanoseconds) -> None:
+        """Wait for votes, for a newly drawn time: so that one of several candidates is first."""
+        self._spread = self._jitter()
+        self._wait(now)
+
+    def _wait(self, now: Nanoseconds) -> None:
         if self._passive_role is Role.LEARNER:
             self._wakes_at_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
             return
-        if is_retry:
-            self._spread = self._jitter()
-        wait_ns = self.master_timeout_ns // 2 if is_retry else self.master_timeout_ns
-        self._wakes_at_ns = now + wait_ns + int(self._spread * self.master_timeout_ns)
+        self._wakes_at_ns = now + int(self._wait_factor * (1 + self._spread) * self.master_timeout_ns)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Vote
+from qsctl.core.high_availability.replica import WAIT_FACTOR_MAX
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import EPOCH_SHIFT
+from qsctl.instant import Nanoseconds
 from tests.core.high_availability.cluster import (
     STEP_NS,
     TIMEOUT_NS,
@@ -36,6 +40,32 @@ def ask(cluster: Cluster, voter: Process, candidate: str, epoch: int, last: tupl
     return answers == [True]
 
 
+class SlowCluster(Cluster):
+    """A cluster whose frames take half a round trip."""
+
+    def __init__(self, round_trip_ns: Nanoseconds, size: int = 3) -> None:
+        super().__init__(size)
+        self._one_way_ns = round_trip_ns // 2
+        self._on_the_way: list[tuple[Nanoseconds, tuple[str, str, Frame]]] = []
+
+    def tick_others(self, than: Process | None) -> None:
+        self._on_the_way += [(self.now + self._one_way_ns, each) for each in self.frames]
+        at = self.now + STEP_NS
+        self.frames = [each for due, each in self._on_the_way if due <= at]
+        self._on_the_way = [(due, each) for due, each in self._on_the_way if due > at]
+        super().tick_others(than)
+
+
+def trials(cluster: Cluster, name: str, duration_ns: Nanoseconds) -> list[Nanoseconds]:
+    """When a member begins a trial."""
+    begun = []
+    for _ in range(duration_ns // STEP_NS):
+        cluster.tick()
+        if any(sender == name and isinstance(frame, Canvass) for sender, _, frame in cluster.frames):
+            begun.append(cluster.now)
+    return begun
+
+
 def test_one_of_three_becomes_master_and_commits_a_sample_at_a_quorum() -> None:
     cluster = Cluster()
     master = cluster.elect()
@@ -57,6 +87,95 @@ def test_a_cluster_of_any_size_elects_one_master(size: int) -> None:
     assert cluster.masters() == [master.name]
     assert {process.replica.master for process in cluster} == {master.name}
     assert {process.replica.epoch for process in cluster} == {1}
+
+
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("tenths", [1, 3, 5, 7])
+def test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come(tenths: int, size: int) -> None:
+    """Beyond eight tenths no master lasts: what a quorum confirmed lately is older than master_timeout."""
+    cluster = SlowCluster(tenths * TIMEOUT_NS // 10, size)
+    master = cluster.elect()
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == [master.name]
+    assert {process.replica.epoch for process in cluster} == {1}
+
+
+def test_a_round_trip_of_two_timeouts_uses_up_no_epoch_without_a_master() -> None:
+    cluster = SlowCluster(2 * TIMEOUT_NS)
+    cluster.run_for(40 * TIMEOUT_NS)
+    elected = [each for process in cluster for each in process.member.pop_changes() if each.role is Role.MASTER]
+    assert elected
+    assert max(process.replica.epoch for process in cluster) <= len(elected) + 1
+
+
+def test_votes_for_a_candidacy_count_after_the_next_trial_began() -> None:
+    cluster = Cluster(3)
+    candidate = cluster["a"]
+    stream = candidate.replica.stream
+    cluster.run_until(lambda: candidate.replica.role is Role.CANDIDATE)
+    candidate.run(cluster.now, frames=[Vote(stream, "b", 0, 1, True, True)])
+    assert candidate.replica.epoch == 1
+    cluster.cut("a")
+    assert trials(cluster, "a", 3 * TIMEOUT_NS), "it has asked whether it would get votes in epoch 2"
+    candidate.run(cluster.now, frames=[Vote(stream, "b", 1, 1, False, True)])
+    assert (candidate.replica.role, candidate.replica.epoch) == (Role.MASTER, 1)
+
+
+def test_votes_for_a_candidacy_of_an_earlier_process_count_for_nothing() -> None:
+    cluster = Cluster(3)
+    candidate = cluster["a"]
+    stream = candidate.replica.stream
+    cluster.run_until(lambda: candidate.replica.role is Role.CANDIDATE)
+    candidate.run(cluster.now, frames=[Vote(stream, "b", 0, 1, True, True)])
+    cluster.cut("a")
+    candidate.crash()
+    candidate.start(cluster.now)
+    assert trials(cluster, "a", 3 * TIMEOUT_NS)
+    for voter in ("b", "c"):
+        candidate.run(cluster.now, frames=[Vote(stream, voter, 1, 1, False, True)])
+    assert candidate.replica.role is Role.CANDIDATE
+
+
+def test_votes_count_for_nothing_once_another_is_master() -> None:
+    cluster = Cluster(3)
+    loser = cluster["a"]
+    stream = loser.replica.stream
+    cluster.run_until(lambda: loser.replica.role is Role.CANDIDATE)
+    loser.run(cluster.now, frames=[Vote(stream, "c", 0, 1, True, True)])
+    loser.run(cluster.now, frames=[Entries(stream, "b", 1, 0, 0, (), 0, cluster.now)])
+    assert (loser.replica.role, loser.replica.master) == (Role.SLAVE, "b")
+    cluster.cut("a")
+    assert trials(cluster, "a", 3 * TIMEOUT_NS)
+    loser.run(cluster.now, frames=[Vote(stream, "c", 1, 1, False, True)])
+    assert loser.replica.role is Role.CANDIDATE
+
+
+def test_a_candidate_waits_no_shorter_than_at_first_for_the_votes_of_a_trial() -> None:
+    cluster = Cluster(3, jitter=(0.5, 0.5, 0.5))
+    cluster.cut("a")
+    begun = trials(cluster, "a", 20 * TIMEOUT_NS)
+    waits = [(after - before) / TIMEOUT_NS for before, after in pairwise([0, *begun])]
+    assert waits == pytest.approx([1.5] * len(waits), abs=0.05)
+    assert len(waits) > 10
+
+
+def test_a_candidate_that_is_not_elected_waits_longer_up_to_a_bound() -> None:
+    cluster = Cluster(3, jitter=(0.5, 0.5, 0.5))
+    cluster.cut("a")
+    candidate = cluster["a"]
+    waits = []
+    last = cluster.now
+    for _ in range(5):
+        while not (begun := trials(cluster, "a", STEP_NS)):
+            pass
+        waits.append((begun[0] - last) / TIMEOUT_NS)
+        last = begun[0]
+        epoch = candidate.replica.epoch
+        vote = Vote(candidate.replica.stream, "b", epoch, epoch + 1, True, True)
+        candidate.run(cluster.now, frames=[vote])
+        assert candidate.replica.epoch == epoch + 1
+        candidate.member.pop_frames()
+    assert waits == pytest.approx([1.5, 1.5, *[1.5 * WAIT_FACTOR_MAX] * 3], abs=0.05)
 
 
 def test_less_than_a_quorum_elects_no_master() -> None:

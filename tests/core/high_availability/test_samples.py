@@ -167,7 +167,7 @@ def test_two_instances_with_one_dead_reject_and_accept_again_when_it_is_back() -
     cluster.send(master.name, write(1))
     assert master.answers() == [(1, 0)]
     other.start(cluster.now)
-    cluster.elect()
+    master = cluster.elect()
     cluster.send_all(write(1, attempt=2))
     cluster.run_until(lambda: (1, 1) in master.answers())
 
