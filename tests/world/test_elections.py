@@ -27,6 +27,7 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.simulate import simulate
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.sim.world.results.elections import Elections
+from qsctl.sim.world.results.verdict import JudgedWorld
 from qsctl.summary.sweeps.points import point_measures
 from qsctl.summary.sweeps.sweep_folder import PointResult
 from tests.core.high_availability import mutants
@@ -136,6 +137,46 @@ def test_members_that_are_paused_for_most_of_the_time_are_without_a_master_for_l
     settings = {"world/instances": "3", "world/master-timeout": f"{timeout_ms}ms", "world/schedule": "pauses.txt"}
     _, queue = outcomes_of(settings, seed)
     assert queue.longest_without_master_ns < 4 * timeout_ms * MILLISECOND_NS
+
+
+def test_a_master_whose_disk_hangs_is_missed_as_one_that_is_killed_and_takes_part_again() -> None:
+    lines = ["await master 3", "after 500ms hang-disk 3", "after 1500ms repair-disk 3", "after 400ms crash 2"]
+    Path("hang.txt").write_text("\n".join(lines), encoding="utf-8")
+    settings = {
+        "world/instances": "3", "world/schedule": "hang.txt", "world/write-again": "100ms",
+        "world/master-timeout": "200ms", "horizon": "8s",
+    }  # fmt: skip
+    report = simulate("election", settings=settings, seed=1, level="messages")
+    (queue,) = report.info.done[0].replicated_queues
+    assert queue.elected in (2, 3), "the third one where the successor is the one that crashes"
+    assert 200 * MILLISECOND_NS < queue.longest_without_master_ns < 800 * MILLISECOND_NS
+    assert not [each for each in report.info.done[0].verdicts if each.violations]
+
+
+class Lines:
+    """A service's log of which the events are kept."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def info(self, event: str, **fields: object) -> None:
+        self.events.append(event)
+
+    warning = error = info
+
+
+def test_one_line_of_the_log_is_about_a_hanging_disk_and_one_about_its_answer() -> None:
+    Path("hang.txt").write_text("await master 3\nhang-disk 3\nafter 2s repair-disk 3\n", encoding="utf-8")
+    settings = {"world/instances": "3", "world/schedule": "hang.txt", "world/master-timeout": "200ms"}
+    judged = JudgedWorld(apply_overrides(read_scenario(find_scenario("election")), settings))
+    judged.begin()
+    process, lines = judged.world.services[3].process, Lines()
+    assert process is not None
+    assert process.replication is not None
+    process.replication._log = lines
+    while judged.next_instant < judged.world.scenario.horizon_ns:
+        judged.step()
+    assert [each for each in lines.events if "disk" in each] == ["replica_disk_hangs", "replica_disk_answers"]
 
 
 @pytest.mark.slow

@@ -77,7 +77,8 @@ One that was removed and missed it gets no vote of those that did not: their log
 Losses. A replica whose log is gone, damaged, or shorter than at its orderly close, and any volatile one that restarts,
 is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss
 (`ReplicaRejoined`). Where too few logs are left, a group forms by an operator's command (`qsctl member force-quorum`);
-volatile replicas form anew once all are present. A write or sync that failed is not tried again: the replica is silent
+volatile replicas form anew once all are present. A master on whose disk no sync ends for `master_timeout` follows, and
+begins no election until one ends (`disk_watch`). A write or sync that failed is not tried again: the replica is silent
 until its process starts again.
 
 Refused without effect, counted, and reported (`FrameRefused`): a vote, confirmation or sample of a process that is not
@@ -99,8 +100,7 @@ Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MA
 is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
 of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame
 more. Where the groups together have too much waiting for a process, its frames of samples are dropped and sent again
-later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`). A master whose own
-disk does not end a sync may go on sending its heartbeats: it commits nothing new, and no other is elected meanwhile.
+later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`).
 
 A snapshot travels in frames of the same bounds (`_snapshot_pieces`), each confirmed. A replica reports how much of it
 has arrived, so that a transfer continues behind lost pieces, and with a master that was restarted, or another one, that
@@ -128,7 +128,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - members: test_member_changes.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
-  `test_a_store_that_fails_silences_its_replica_and_another_takes_over`, tests/service,
+  `test_a_store_that_fails_silences_its_replica_and_another_takes_over`,
+  `test_a_master_whose_disk_hangs_follows_until_the_disk_answers`, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
 - snapshots: `test_snapshot_comes_in_bounded_pieces_and_no_more_of_them_than_may_be_unconfirmed`,
   `test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece`,

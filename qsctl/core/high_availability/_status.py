@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.replica import DISK_HANGS, Replica
 from qsctl.core.messages import CommandReply, Outbound, StatusPublication
 from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 from qsctl.instant import Nanoseconds
@@ -53,7 +53,8 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
         lag_count = log.last_index - min((peer.match_index for peer in mastery.progress), default=log.last_index)
     elif replica.master:
         has_quorum = not replica.allegiance.has_lost_master(now)
-    reason = "; ".join(each for each in (replica.reason, replica.lack(now), note) if each)
+    reasons = dict.fromkeys((replica.reason, DISK_HANGS if replica.disk.hangs else "", replica.lack(now), note))
+    reason = "; ".join(each for each in reasons if each)
     return ReplicationStatus(
         role=replica.role.value,
         epoch=replica.epoch,

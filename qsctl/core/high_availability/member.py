@@ -275,6 +275,7 @@ class Member:
         self.engine.advance(now)
         self._collect(now)
         for replica in self.replicas.values():
+            replica.watch_disk(now)
             if replica.next_deadline() <= now:
                 replica.advance(now)
                 self._collect(now)

@@ -23,6 +23,7 @@ from typing import Final, assert_never
 from qsctl.core.admin.command import MemberAction
 from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
+from qsctl.core.high_availability._disk_watch import DiskWatch
 from qsctl.core.high_availability._epochs import SeenEpochs
 from qsctl.core.high_availability._followed import Fed, Followed, Unplayable
 from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_another_group, right_group
@@ -59,6 +60,8 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 RUNS: Final = 2**52
 """The number of draws for the number of a process, which is added to the instant of its start."""
+
+DISK_HANGS: Final = "no sync of its disk ended within master_timeout"
 
 WAIT_FACTOR_MAX: Final = 2
 """Upper bound of the multiple of `master_timeout` to which the wait of a candidate that was not elected doubles. A
@@ -127,6 +130,7 @@ class Replica:
         self._arriving = ArrivingSnapshot()
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
+        self.disk = DiskWatch(self.outgoing, self.master_timeout_ns)
         of_group = (stream, self.members, self.ballot, self.log, self.outgoing)
         self.producers = Producers(
             *of_group, follower.queues, self.clients, self.allegiance, settings.sample_timeout_ns
@@ -261,6 +265,11 @@ class Replica:
                 self._ask(now)
                 self._stand(now, "no sign of a master within master_timeout")
 
+    def watch_disk(self, now: Nanoseconds) -> None:
+        """Stop leading where the disk hangs: what it does not sync is not committed by this master."""
+        if self.disk.look(now) and self.mastery is not None:
+            self._follow(now, "", DISK_HANGS)
+
     def _change_pace(self, now: Nanoseconds) -> None:
         """Record that samples are sent before their assignment is committed, or are not, where that changes."""
         is_allowed = self.clients.change_of_pace()
@@ -325,6 +334,7 @@ class Replica:
         if self.is_failed:
             return
         self.outgoing.stored(number)
+        self.disk.synced()
         self.lead_if_elected(now)
         if self.mastery is not None:
             self.mastery.replicate(now)
@@ -994,6 +1004,9 @@ class Replica:
         if self.log.last < self.ballot.floor:
             wanted = self.ballot.floor.index
             self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
+            return
+        if self.disk.hangs:
+            self._become(now, Role.SLAVE, "", DISK_HANGS)
             return
         self._become(now, Role.CANDIDATE, "", reason)
         self._canvass(now, self.ballot.try_out(self.epochs.reach(self.epoch)), is_trial=True)

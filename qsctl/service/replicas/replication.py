@@ -18,6 +18,7 @@ from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.replica import DISK_HANGS
 from qsctl.core.high_availability.roles import RoleChanged
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -167,6 +168,7 @@ class Replication:
         """The letters about the configuration, and all others, by the stream that is written about."""
         self._complaints: dict[tuple[str, ...], Nanoseconds] = {}
         self._all_sent = True
+        self._disk_hangs = False
         self.on_change: Callable[[RoleChanged], object] = lambda _: None
         """Called with each change of a replica's role."""
 
@@ -216,6 +218,7 @@ class Replication:
         self._send()
         for change in self.member.pop_changes():
             self._report_change(change)
+        self._report_disk()
         if self.member.configuration is not None:
             self._report_configuration(self.member.configuration)
 
@@ -334,6 +337,16 @@ class Replication:
             master=change.master,
             reason=change.reason,
         )
+
+    def _report_disk(self) -> None:
+        hanging = [stream for stream, replica in self.member.replicas.items() if replica.disk.hangs]
+        if bool(hanging) == self._disk_hangs:
+            return
+        self._disk_hangs = bool(hanging)
+        if hanging:
+            self._log.error("replica_disk_hangs", queues=sorted(hanging), reason=DISK_HANGS)
+        else:
+            self._log.info("replica_disk_answers")
 
     def _report_configuration(self, replicated: Configuration) -> None:
         for report in replicated.reports:

@@ -8,12 +8,13 @@ import pytest
 
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Vote
-from qsctl.core.high_availability.replica import WAIT_FACTOR_MAX
+from qsctl.core.high_availability.replica import DISK_HANGS, WAIT_FACTOR_MAX
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import EPOCH_SHIFT
 from qsctl.instant import Nanoseconds
 from tests.core.high_availability.cluster import (
     STEP_NS,
+    STREAM,
     TIMEOUT_NS,
     Cluster,
     Process,
@@ -344,6 +345,72 @@ def test_a_store_that_fails_silences_its_replica_and_another_takes_over() -> Non
     master.run(cluster.now, [write(1)])
     assert master.member.pop_frames() == []
     assert master.answers() == []
+
+
+def test_a_master_whose_disk_hangs_follows_until_the_disk_answers() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    others = [process for process in cluster if process is not master]
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert master.replica.is_master, "a disk with nothing to sync does not hang"
+    master.syncs = False
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: not master.replica.is_master, within_ns=2 * TIMEOUT_NS)
+    assert master.member.statuses()[STREAM].reason.startswith(DISK_HANGS)
+    cluster.run_until(lambda: any(process.replica.is_master for process in others), within_ns=5 * TIMEOUT_NS)
+    cluster.send_all(write(1, attempt=2))
+    cluster.run_until(lambda: any((1, 1) in process.answers() for process in others))
+    begun = trials(cluster, master.name, 10 * TIMEOUT_NS)
+    assert begun == []
+    assert DISK_HANGS in master.member.statuses()[STREAM].reason
+    master.syncs = True
+    cluster.tick()
+    cluster.tick()
+    assert DISK_HANGS not in master.member.statuses()[STREAM].reason
+    others[1].crash()
+    assert cluster.elect(), "its vote counts again"
+
+
+def test_a_replica_whose_disk_hangs_begins_no_election() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    slave = next(process for process in cluster if process is not master)
+    slave.syncs = False
+    cluster.send_all(write(1))
+    cluster.run_for(3 * TIMEOUT_NS)
+    cluster.cut(slave.name)
+    assert trials(cluster, slave.name, 10 * TIMEOUT_NS) == []
+    slave.syncs = True
+    assert trials(cluster, slave.name, 10 * TIMEOUT_NS)
+
+
+def test_a_disk_that_syncs_slowly_does_not_hang() -> None:
+    """Writes wait all the time, and some sync ends within each master_timeout."""
+    cluster = Cluster(3)
+    master = cluster.elect()
+    for number in range(1, 40):
+        cluster.send_all(write(number))
+        master.syncs = False
+        cluster.run_for(TIMEOUT_NS // 2)
+        cluster.send_all(write(100 + number))
+        master.syncs = True
+        cluster.tick()
+        master.syncs = False
+    assert cluster.masters() == [master.name]
+
+
+def test_the_time_of_a_pause_is_no_time_of_a_hanging_disk() -> None:
+    """Alone it needs no quorum, and the sync has ended when the process goes on, but is not reported yet."""
+    cluster = Cluster(1)
+    master = cluster.elect()
+    master.syncs = False
+    cluster.send_all(write(1))
+    cluster.now += 5 * TIMEOUT_NS
+    cluster.tick()
+    master.syncs = True
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert [change.role for change in master.member.pop_changes()].count(Role.MASTER) == 1
+    assert master.replica.is_master
 
 
 def test_changes_of_roles_have_a_reason() -> None:
