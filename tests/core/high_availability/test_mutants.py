@@ -81,7 +81,7 @@ def test_every_broken_replica_has_what_catches_it() -> None:
 def test_random_faults_catch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
     with pytest.raises(AssertionError):
-        for seed in range(10):
+        for seed in range(40):
             Storm(seed, 3 + seed % 3, volatile=False, synchronizes=True).run(600)
 
 
