@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, TypeVar, assert_never
 
 from qsctl.client.connection import Connection, KnowsSettings, ReachesServices, SendsBodies
 from qsctl.core.admin.command import (
+    ChangeMembers,
     Command,
     CreateQueue,
     CreateSubscriber,
@@ -27,6 +28,7 @@ from qsctl.core.admin.command import (
     GetStatus,
     HeldSample,
     InsertSamples,
+    MemberAction,
     MoveSamples,
     RemoveSamples,
     Shutdown,
@@ -204,6 +206,27 @@ class Administration:
             Refused: the queue can still elect a master; the message states the remedy.
         """
         return self._done(ForceQuorum(queue, is_trial))
+
+    def change_members(
+        self, queue: ResourceIdentifier | None, action: MemberAction, member: str, *, is_trial: bool = False
+    ) -> CommandReply:
+        """Change one member of a replication group; return the reply of its master once the change is committed.
+
+        Args:
+            queue: a queue of the group; None: the replicated configuration.
+            action: the change.
+            member: the application name of the member.
+            is_trial: whether nothing is changed; the reply states the members that there would be.
+
+        Raises:
+            Refused: the change cannot be made, or not now; the message states the remedy.
+        """
+        replies = self.send(ChangeMembers(queue, action, member, is_trial))
+        for each in replies:
+            if each.reply.retcode is ReturnCode.OK:
+                return each
+        _raise_first(replies, replies)
+        raise Refused("no service changed the members", remedy="The services may be of an earlier version.")
 
     def shut_down(self) -> list[CommandReply]:
         """Stop the service [QS 5.4.9]."""

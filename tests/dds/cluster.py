@@ -76,10 +76,10 @@ class Cluster:
         """Leave nothing behind."""
         self._ending.close()
 
-    def start_another(self, where: Path, name: str) -> ServiceProcess:
+    def start_another(self, where: Path, name: str, *arguments: str) -> ServiceProcess:
         """Start one service more, which is no member; it ends with the others."""
         where.mkdir()
-        service = ServiceProcess(where, self.domain, "--app-name", name, **self._parts)
+        service = ServiceProcess(where, self.domain, "--app-name", name, *arguments, **self._parts)
         self._ending.callback(service.end)
         return service
 

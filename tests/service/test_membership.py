@@ -54,3 +54,22 @@ def test_a_service_stays_a_member_while_the_replicated_queue_of_its_file_is_dele
     assert member_count(ServiceConfiguration("C", configured), hosted) == 3
     assert member_count(ServiceConfiguration("C", hosted), configured) == 3
     assert member_count(ServiceConfiguration("C", hosted), hosted) == 0
+
+
+def test_a_service_that_joins_forms_no_cluster_and_adopts_the_names_of_one() -> None:
+    membership = Membership("D", 3, joins=True)
+    assert membership.stand_ins == ("?1", "?2", "?3")
+    for now in (0, 10 * UNCHANGED_NS):
+        assert not membership.find(now, {"A", "B"})
+    assert membership.next_deadline() is None
+    assert (membership.is_joining, membership.lack) == (True, "no member of the cluster that it joins was found so far")
+    assert not membership.learn(("A", "B"))
+    assert membership.learn(("A", "B", "C"))
+    assert (membership.is_joining, membership.agrees(("C", "B", "A"))) == (True, True)
+
+
+def test_a_member_that_formed_the_cluster_is_one_though_it_is_started_to_join() -> None:
+    membership = Membership("C", 3, joins=True)
+    assert membership.learn(("A", "B", "C"))
+    assert not membership.is_joining
+    assert Membership("D", 3, ("A", "B", "C")).is_joining, "the stored names of those that it joined"

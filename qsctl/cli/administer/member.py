@@ -1,4 +1,4 @@
-"""`qsctl member`: the operator's interventions in a replication cluster, such as forcing a quorum [QS 7.1 and 7.2]."""
+"""`qsctl member`: changes of the members of a replication cluster, and forcing a quorum [QS 7.1 and 7.2]."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import TargetOptions
+from qsctl.core.admin.command import MemberAction
 from qsctl.errors import UsageError
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 COMMANDS: Final = Commands(
-    panel=SERVICE_PANEL, group="member", help="Help a replicated queue that lost a majority of its logs."
+    panel=SERVICE_PANEL,
+    group="member",
+    help="Change the members of a replicated queue, or help one that lost a majority of its logs.",
 )
 
 _CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
@@ -28,8 +31,104 @@ QueueOrNone = Annotated[
 ]
 ConfigurationOption = Annotated[
     bool,
-    typer.Option("--configuration", help="Let the configuration that the members share form anew, instead of a queue."),
+    typer.Option("--configuration", help="Apply to the configuration that the members share, instead of a queue."),
 ]
+MemberName = Annotated[
+    str, typer.Argument(metavar="MEMBER", help="Application name of the member.", show_default=False)
+]
+
+
+@COMMANDS.command(
+    "add", examples=("qsctl member add Orders_D Orders", "qsctl member add Orders_D --configuration --dry-run")
+)
+def add(
+    member: MemberName,
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
+    *,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    """Add a member to a replicated queue, without a vote.
+
+    It receives the samples of the queue and its dead letters, and counts for no quorum until it is promoted. Its
+    machine runs `qsctl serve --join`. Exits with 7 where the queue has no master, an earlier change is not committed
+    yet, or it is a member already.
+    """
+    return _change(MemberAction.ADD, member, queue, configuration, consent, service)
+
+
+@COMMANDS.command("promote", examples=("qsctl member promote Orders_D Orders",))
+def promote(
+    member: MemberName,
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
+    *,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    """Give an added member of a replicated queue its vote.
+
+    Exits with 7 where it has not caught up, where the voters that there would be do not include an answering quorum,
+    where the queue has no master, and where an earlier change is not committed yet.
+    """
+    return _change(MemberAction.PROMOTE, member, queue, configuration, consent, service)
+
+
+@COMMANDS.command(
+    "remove", examples=("qsctl member remove Orders_A Orders", "qsctl member remove Orders_A Orders --dry-run")
+)
+def remove(
+    member: MemberName,
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
+    *,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    """Remove a member from a replicated queue, a dead one too.
+
+    A master that is removed hands over first. Stop the machine of a member once it is removed from all queues. Exits
+    with 7 where the voters that would be left do not include an answering quorum, where the queue has no master, and
+    where an earlier change is not committed yet.
+    """
+    return _change(MemberAction.REMOVE, member, queue, configuration, consent, service)
+
+
+def _change(
+    action: MemberAction,
+    member: str,
+    queue: str,
+    configuration: bool,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    _check_named(queue, configuration, f"{action} {member}")
+    with service.open() as administration:
+        resource = None if configuration else administration.queue_named(queue)
+        named = resource or _CONFIGURATION
+
+        def members_after() -> list[Hit]:
+            reply = administration.change_members(resource, action, member, is_trial=True)
+            return [Hit(reply.replying_service, reply.reply.text)]
+
+        hits = consent.trial(members_after)
+        if hits is not None:
+            return trial(named, hits)
+        return answers(named, [administration.change_members(resource, action, member)])
+
+
+def _check_named(queue: str, configuration: bool, command: str) -> None:
+    """Check that either a queue or the configuration is named.
+
+    Raises:
+        UsageError: both are, or neither.
+    """
+    if bool(queue) == configuration:
+        raise UsageError(
+            "a queue and --configuration are both given" if queue else "neither a queue nor --configuration is given",
+            remedy=f"Name a queue, as in `qsctl member {command} Orders`, or give --configuration.",
+        )
 
 
 @COMMANDS.command(
@@ -51,11 +150,7 @@ def force_quorum(
     would become of each replica, and asks. Exits with 7 where there is a master, a quorum still has its log, or
     fewer members than a quorum answer.
     """
-    if bool(queue) == configuration:
-        raise UsageError(
-            "a queue and --configuration are both given" if queue else "neither a queue nor --configuration is given",
-            remedy="Name a queue, as in `qsctl member force-quorum Orders`, or give --configuration.",
-        )
+    _check_named(queue, configuration, "force-quorum")
     with service.open() as administration:
         resource = None if configuration else administration.queue_named(queue)
         named = resource or _CONFIGURATION

@@ -71,10 +71,16 @@ def serve(
         str | None,
         _configuration_option(
             metavar="NAME,NAME,…",
-            help="Application names of all instances that replicate each other's queues, this one's too.",
+            help="Application names of all instances that the cluster is formed with, this one's too unless it joins.",
             show_default="found in the domain",
         ),
     ] = None,
+    join: Annotated[
+        bool,
+        _configuration_option(
+            "--join", help="Join a cluster that was formed, without a vote until `qsctl member promote` gives it one."
+        ),
+    ] = False,
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
     cfg_remote: Annotated[
         bool,
@@ -199,6 +205,7 @@ def serve(
         heap_snapshot_directory=heap_snapshot_dir,
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
+        joins=join,
         discards_damaged=discard_damaged,
         without_tcp=without_tcp,
     )

@@ -100,20 +100,22 @@ def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
         raise Refused("; ".join(found), remedy=NOT_REPLICATED_REMEDY)
 
 
-def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tuple[str, ...]:
+def members_of(configuration: ServiceConfiguration, names: Sequence[str], *, joins: bool = False) -> tuple[str, ...]:
     """Return the given names of the cluster's members, after a check that they can be its members.
 
     Raises:
         Refused: nothing is replicated; or the number of names is not `queue_instances`, a name occurs twice, or this
-            service is not among them.
+            service is not among them, unless it joins them.
     """
     count = instances_of(configuration.service, configuration_replication_of(configuration))
     own = configuration.service.application_name
+    if joins and not count:
+        raise Refused("the service is to join a cluster, and nothing is replicated", remedy="Leave --join out.")
     if not names:
         return ()
     if not count:
         raise Refused("members are named, and nothing is replicated", remedy="Leave --members out.")
-    if len(set(names)) < len(names) or len(names) != count or own not in names:
+    if len(set(names)) < len(names) or len(names) != count or not (joins or own in names):
         raise Refused(
             f"the members named are {', '.join(names)}; queue_instances is {count}, and this service is {own}",
             remedy="Name each instance once, this one too, by its application name (-appName).",

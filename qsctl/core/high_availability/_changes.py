@@ -45,13 +45,13 @@ def check_size(queues: Iterable[SharedReaderQueueSettings], member_count: int) -
             )
 
 
-def check_names(name: str, names: Sequence[str]) -> None:
-    """Compare the names of a cluster's members with that of one of them.
+def check_names(name: str, names: Sequence[str], *, is_joining: bool = False) -> None:
+    """Compare the names of a cluster's members with that of one of them, or of one that joins them.
 
     Raises:
-        Refused: it is not among them, or one is there twice.
+        Refused: it is not among them, or it joins and is; or one is there twice.
     """
-    if len(set(names)) < len(names) or name not in names:
+    if len(set(names)) < len(names) or (name in names) is is_joining:
         raise Refused(
             f"the members of the cluster are {', '.join(sorted(names))}, and this one is {name!r}",
             remedy="Give each instance an application name of its own, and name all of them.",

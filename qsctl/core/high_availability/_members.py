@@ -39,7 +39,7 @@ class GroupMembers:
         name: the replica's.
         log: its log.
         names: the members that the group was formed with.
-        is_joining: whether this replica is not one of the voters among them.
+        is_joining: whether this replica is not among them.
     """
 
     def __init__(
@@ -54,8 +54,7 @@ class GroupMembers:
 
     def form_with(self, names: Sequence[str], *, is_joining: bool = False) -> None:
         """Set the members that the group was formed with."""
-        voters = tuple(each for each in names if not (is_joining and each == self.name))
-        self._first = MembersChanged(self._stream, voters, (self.name,) if is_joining else ())
+        self._first = MembersChanged(self._stream, tuple(names), (self.name,) if is_joining else ())
         self._take(self._first, self._first)
         self.look()
 
@@ -116,7 +115,7 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     is_member = name in voters or name in learners
     if action is MemberAction.ADD:
         if is_member:
-            raise Refused(f"{former.queue}: {name} is a member", remedy="`qsctl member list` shows the members.")
+            raise Refused(f"{former.queue}: {name} is a member already", remedy="Name another one.")
         return structs.replace(former, learners=(*learners, name))
     if not is_member:
         raise Refused(
@@ -126,7 +125,7 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     left = tuple(each for each in learners if each != name)
     if action is MemberAction.PROMOTE:
         if name in voters:
-            raise Refused(f"{former.queue}: {name} has a vote", remedy="`qsctl member list` shows the members.")
+            raise Refused(f"{former.queue}: {name} has a vote already", remedy="Name a learner.")
         return structs.replace(former, voters=(*voters, name), learners=left)
     remaining = tuple(each for each in voters if each != name)
     if not remaining:

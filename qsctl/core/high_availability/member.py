@@ -81,13 +81,13 @@ class Member:
     Args:
         engine: the service; it journals replicated queues (`Journal.REPLICATED`) and has received nothing. Its
             application name is the member's. The service's own stream is replayed into it before: it makes the queues.
-        names: the application names of all members of the cluster.
+        names: the application names of all members that the cluster was formed with.
         started_at: the start of the process, on its own clock.
         jitter: gives the next number in [0, 1), to spread elections.
         compacted_over_count: entries that a log keeps before it is compacted.
         configuration: how the configuration is replicated; None: it is not [QS 7.2].
         keeps_configuration: whether the log of the commands is stored: where the service's own state is.
-        is_joining: whether this member is new to a cluster of the others: it has no vote until a master made it one.
+        is_joining: whether this member is not among them: it has no vote until it is promoted.
 
     Raises:
         Refused: the names are not as many as a queue's `queue_instances`, or the member's own is not among them, or one
@@ -108,8 +108,9 @@ class Member:
     ) -> None:
         self.engine = engine
         self.name = engine.hosted.application_name
-        check_names(self.name, names)
+        check_names(self.name, names, is_joining=is_joining)
         self.names = tuple(sorted(names))
+        """Those of the members that the cluster was formed with."""
         self._is_joining = is_joining
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
@@ -142,7 +143,7 @@ class Member:
             self.configuration = configuration_of(
                 engine,
                 configuration,
-                self._formed_count,
+                len(names),
                 lambda follower: self._replica_of(CONFIGURATION_STREAM, follower, configuration, keeps_configuration),
             )
         self._host()
@@ -216,15 +217,16 @@ class Member:
         Raises:
             Refused: they are not as many, or the member's own is not among them, or one occurs twice.
         """
-        check_names(self.name, names)
+        is_joining = self._is_joining and self.name not in names
+        check_names(self.name, names, is_joining=is_joining)
         if len(names) != len(self.names):
             raise Refused(
                 f"{len(names)} members are named, and the queues expect {len(self.names)}",
                 remedy="Name as many members as queue_instances has.",
             )
-        self.names = tuple(sorted(names))
+        self.names, self._is_joining = tuple(sorted(names)), is_joining
         for replica in self.replicas.values():
-            replica.name_others(self.names)
+            replica.name_members(self.time.now, self.names, is_joining=is_joining)
 
     # As an engine.
 
@@ -320,7 +322,7 @@ class Member:
         """Return the refusal of a command that the cluster could not follow; `Turn` asks before the engine does it."""
         if self.configuration is not None:
             return None  # it is decided once the command is ordered
-        return refuse_change(self.engine.hosted, self._formed_count, request)
+        return refuse_change(self.engine.hosted, len(self.names), request)
 
     # As a member.
 
@@ -399,11 +401,6 @@ class Member:
         )
         return CommandReply(request.request, self.name, refusal(error))
 
-    @property
-    def _formed_count(self) -> int:
-        """Return how many members the cluster was formed with."""
-        return len(self.names) - self._is_joining
-
     def _intervene(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum | ChangeMembers) -> None:
         """Carry out an operator's command about a replica of this member, or refuse it."""
         try:
@@ -460,7 +457,7 @@ class Member:
             queues.sort(key=lambda queue: not queue.settings.is_dead_letter)
             replica = former.get(stream)
             if replica is None or replica.follower.queues != queues:
-                check_size((queue.settings for queue in queues), self._formed_count)
+                check_size((queue.settings for queue in queues), len(self.names))
                 replica = self._replica(stream, queues)
                 added.append(replica)
             self.replicas[stream] = replica

@@ -76,14 +76,14 @@ class Replica:
         follower: what follows its log.
         settings: of the protocol.
         is_persistent: whether its log is stored.
-        name, names: the process's, and those of all replicas.
+        name, names: the process's, and those of all replicas that the group was formed with.
         now: the start of the process.
         jitter: spreads elections.
         compacted_over_count: entries that the log keeps before it is compacted.
         number: what its writes are counted from.
         draw: gives a new group its incarnation, where no command did.
         versions: those of the other members; None: none is known.
-        is_joining: whether this replica is not one of the voters among `names`: a master is to add it.
+        is_joining: whether this replica is not among them: a master is to add it.
     """
 
     def __init__(
@@ -164,9 +164,10 @@ class Replica:
         """Return whether its store failed: it sends nothing any more."""
         return self.role is Role.FAILED
 
-    def name_others(self, names: Sequence[str]) -> None:
-        """Take the names of all members, which were not known when the group was opened."""
-        self.members.form_with(names)
+    def name_members(self, now: Nanoseconds, names: Sequence[str], *, is_joining: bool) -> None:
+        """Take the names of the members that the group was formed with, where they were not known before."""
+        self.members.form_with(names, is_joining=is_joining)
+        self._follow_members(now)
 
     # Start.
 
@@ -653,7 +654,7 @@ class Replica:
                 raise Refused(
                     f"{self.stream}: {name} has {peer.match_index} of {log.commit_index} committed entries, "
                     "or did not answer within master_timeout",
-                    remedy="Wait until it has caught up; `qsctl member list` shows it.",
+                    remedy="Wait until it has caught up, and try again.",
                 )
         return changed
 
@@ -665,8 +666,10 @@ class Replica:
 
     def _look_at_members(self, now: Nanoseconds) -> None:
         """Do what follows from a change of the members that the log lists."""
-        if not self.members.look():
-            return
+        if self.members.look():
+            self._follow_members(now)
+
+    def _follow_members(self, now: Nanoseconds) -> None:
         if self.mastery is not None:
             self.mastery.follow_members(now)
         elif self.role in (Role.SLAVE, Role.LEARNER) and self.role is not self._passive_role:
@@ -689,7 +692,7 @@ class Replica:
         own = self.incarnation
         is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
         is_question = isinstance(frame, Roll) and frame.answers is None
-        if is_of_group and frame.sender != self.name and isinstance(frame, Canvass | Entries | Snapshot):
+        if is_of_group and frame.sender != self.name and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece):
             return ""
         if is_question and frame.sender != self.name and frame.incarnation in (0, own):
             return ""

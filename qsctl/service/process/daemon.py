@@ -120,6 +120,7 @@ class Daemon:
                 clock,
                 log,
                 on_synced=self.transport.wake,
+                joins=options.joins,
                 quick_sync_s=QUICK_SYNC_S,
             )
         self._loop = ServiceLoop(

@@ -66,7 +66,9 @@ class StartOptions:
     reread: Callable[[], ServiceConfiguration] | None = None
     """Function that reads the configuration's files again, at SIGHUP; None: it was not read from files."""
     members: tuple[str, ...] = ()
-    """The application names of the replication cluster's members; empty: they are discovered."""
+    """The application names of the members that the cluster was formed with; empty: they are discovered."""
+    joins: bool = False
+    """Whether the service is new to a cluster that was formed."""
     discards_damaged: bool = False
     """Whether to continue with the intact records after a loss; else the service does not start."""
     without_tcp: bool = False
@@ -84,7 +86,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         Unavailable: DDS cannot start, or the metrics port is not available.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
-    members = members_of(configuration, options.members)
+    members = members_of(configuration, options.members, joins=options.joins)
     directory = configuration.filesystem.directory or Path.cwd()
     if not directory.is_dir():
         raise InvalidInput(
@@ -122,6 +124,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             grace_ns=options.grace_ns,
             record=options.record,
             members=members,
+            joins=options.joins,
             reread=options.reread,
             forgets_configuration=options.forgets_configuration,
             discards_damaged=options.discards_damaged,

@@ -1,10 +1,11 @@
-"""The members of a cluster [QS 7.2 and 7.3]: the services that were named, or those that were discovered.
+"""The members that a cluster was formed with [QS 7.2 and 7.3]: those named, or those that were discovered.
 
 Decides: when the members are known. [QS 7.2] sets their number (`<queue_instances>`) and gives each instance an
 application name; it does not specify how they discover each other. Our reading: without names on the command line the
 members are the first services of this configuration's name, up to that number, that are in the domain together. From
-then on they are fixed, and kept with the replicas' log: the quorum must not depend on which services are present.
-A service without names adopts those of another one, if its own is among them.
+then on they are kept with the replicas' log: the quorum must not depend on which services are present. A service
+without names adopts those of another one, if its own is among them, or if it joins a running cluster. They identify the
+cluster and do not change; which members there are now is in the replicas' logs, see `core.high_availability`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ class Membership:
         name: this service's application name.
         count: the number of members.
         names: the names of all members; empty: to be discovered.
+        joins: whether the service is new to a cluster that was formed: it never forms one.
     """
 
-    def __init__(self, name: str, count: int, names: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, count: int, names: Sequence[str] = (), *, joins: bool = False) -> None:
         self.name = name
         self.count = count
         self.names: tuple[str, ...] = tuple(sorted(names))
+        self._joins = joins
         self._found: frozenset[str] = frozenset()
         self._found_at_ns: Nanoseconds = 0
 
@@ -42,13 +45,20 @@ class Membership:
         return bool(self.names)
 
     @property
+    def is_joining(self) -> bool:
+        """Return whether the service was not a member when the cluster was formed."""
+        return self.name not in self.names if self.names else self._joins
+
+    @property
     def stand_ins(self) -> tuple[str, ...]:
         """The names of the members; until they are known, the own name and names that no service can have."""
-        return self.names or (self.name, *(f"{_STAND_IN}{number}" for number in range(2, self.count + 1)))
+        first = 1 if self._joins else 2
+        own = () if self._joins else (self.name,)
+        return self.names or (*own, *(f"{_STAND_IN}{number}" for number in range(first, self.count + 1)))
 
     def find(self, now: Nanoseconds, others: Collection[str]) -> bool:
         """Update the discovered services; return whether this made the members known."""
-        if self.is_known:
+        if self.is_known or self._joins:
             return False
         found = frozenset(others) | {self.name}
         if found != self._found:
@@ -64,7 +74,7 @@ class Membership:
 
     def learn(self, names: Sequence[str]) -> bool:
         """Adopt the names known to another member; return whether they were unknown before."""
-        if self.is_known or len(names) != self.count or self.name not in names:
+        if self.is_known or len(names) != self.count or not (self._joins or self.name in names):
             return False
         self.names = tuple(sorted(names))
         return True
@@ -78,6 +88,8 @@ class Membership:
         """The reason, for people, why the members are not known yet; empty: they are known."""
         if self.is_known:
             return ""
+        if self._joins:
+            return "no member of the cluster that it joins was found so far"
         found = ", ".join(sorted(self._found or {self.name}))
         if len(self._found) > self.count:
             return f"{len(self._found)} services are there ({found}), and queue_instances is {self.count}"

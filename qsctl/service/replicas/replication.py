@@ -103,11 +103,13 @@ class Replication:
         engine: the restored engine, without the samples of replicated queues; it journals `REPLICATED`.
         stores: the stores of the other queues, whose directory and claim are used, too.
         configuration: the service's configuration.
-        members: the names of the cluster's members; empty: those stored by an earlier start, else they are discovered.
+        members: the names of the members that the cluster was formed with; empty: they are discovered. Those stored by
+            an earlier start take their place.
         clock: see `steady_clock`.
         log: the service's log.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a faster sync runs in the calling thread.
+        joins: whether the service is new to a cluster that was formed: it has no vote until it is promoted.
         compacted_over_count: the number of entries above which a replica's log is compacted.
 
     Raises:
@@ -126,6 +128,7 @@ class Replication:
         *,
         on_synced: Callable[[], object],
         quick_sync_s: float,
+        joins: bool = False,
         compacted_over_count: int = COMPACTED_OVER_COUNT,
     ) -> None:
         self._clock = clock
@@ -133,12 +136,20 @@ class Replication:
         settings = configuration_replication_of(configuration)
         name, count = engine.hosted.application_name, member_count(configuration, engine.hosted.settings())
         self._store = stores.open_replica_log(replica_stores.RECORDS)
-        kept = self._store.members
-        self.membership = Membership(name, count, members or (kept if len(kept) == count and name in kept else ()))
+        kept = self._store.members if len(self._store.members) == count else ()
+        if kept and members and sorted(kept) != sorted(members):
+            log.warning(
+                "members_differ",
+                text="the cluster was formed with other members than --members names; those that formed it count",
+                formed=sorted(kept),
+                named=sorted(members),
+            )
+        self.membership = Membership(name, count, kept or members, joins=joins)
         self._started_at_ns = clock()
         self.member = Member(
             engine,
             self.membership.stand_ins,
+            is_joining=self.membership.is_joining,
             started_at=self._started_at_ns,
             jitter=stores.environment.jitter,
             compacted_over_count=compacted_over_count,
@@ -162,7 +173,7 @@ class Replication:
             log.warning("stored_state_damaged", report=str(report))
         self.cluster = configuration.name
         # Clusters of one configuration in one domain do not see each other where their members are named.
-        self._mark = ",".join((self.cluster, *sorted(members)))
+        self._mark = ",".join((self.cluster, *(self.membership.names if members else ())))
         self._configuration = configuration
         self._links: dict[str, Link] = {}
         """The letters about the configuration, and all others, by the stream that is written about."""
@@ -277,7 +288,7 @@ class Replication:
         peers = frozenset[str].intersection(*(link.peers for link in links))
         if self.membership.find(now, peers):
             self._adopt()
-        elif len(peers) >= self.membership.count:
+        elif not self.membership.is_known and len(peers) >= self.membership.count:
             self._complain("too_many_instances", now, services=sorted({*peers, self.member.name}))
         self.member.note = another or self.membership.lack
         if self.membership.is_known:

@@ -61,7 +61,9 @@ class DaemonOptions:
     forgets_configuration: bool = False
     """Whether the configuration kept by an earlier run is dropped: it comes from other services [QS 2.14.1]."""
     members: tuple[str, ...] = ()
-    """The application names of the replication cluster's members; empty: they are discovered."""
+    """The application names of the members that the cluster was formed with; empty: they are discovered."""
+    joins: bool = False
+    """Whether the service is new to a cluster that was formed."""
     discards_damaged: bool = False
     """Whether to continue with the intact records after a loss; else the service does not start."""
     now: Callable[[], Nanoseconds] = time.time_ns

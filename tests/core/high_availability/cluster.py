@@ -226,11 +226,10 @@ class Cluster:
     def __iter__(self) -> Any:
         return (process for process in self.processes.values() if process.is_up)
 
-    def join(self, name: str) -> Process:
+    def join(self, name: str, formed: Sequence[str] = ()) -> Process:
         """Start a process that knows the members that the cluster was formed with, and is none of them."""
         first = self.processes["a"]
-        formed = [each for each in first.names if each != name]
-        process = self.processes[name] = Process(name, [*formed, name], first._queues, lambda: 0.5)
+        process = self.processes[name] = Process(name, formed or first.names, first._queues, lambda: 0.5)
         process.configuration, process.is_joining = first.configuration, True
         process.start(self.now, is_new=True)
         return process

@@ -249,8 +249,8 @@ def test_candidate_that_alone_has_its_own_removal_is_elected() -> None:
 @pytest.mark.parametrize(
     ("action", "name", "reason"),
     [
-        (ADD, "a", "a is a member"),
-        (PROMOTE, "a", "a has a vote"),
+        (ADD, "a", "a is a member already"),
+        (PROMOTE, "a", "a has a vote already"),
         (PROMOTE, "z", "z is not a member; there are a, b, c"),
         (REMOVE, "z", "z is not a member; there are a, b, c"),
     ],

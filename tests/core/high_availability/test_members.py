@@ -172,3 +172,23 @@ def test_a_group_forms_once_its_members_are_named() -> None:
     for process in cluster:
         process.member.know_members(tuple(cluster.processes))
     assert cluster.elect().replica.is_master
+
+
+def test_a_process_that_joins_has_a_vote_if_it_turns_out_to_have_formed_the_cluster() -> None:
+    cluster = Cluster(3)
+    joining = cluster["c"]
+    joining.names, joining.is_joining = ["?1", "?2", "?3"], True
+    joining.start(cluster.now, is_new=True)
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert joining.replica.role is Role.LEARNER
+    joining.member.know_members(tuple("abc"))
+    cluster.run_until(lambda: joining.replica.role is Role.SLAVE)
+
+
+def test_a_process_that_joins_learns_whom_it_joins() -> None:
+    cluster = Cluster(3)
+    joined = cluster.join("d", ("?1", "?2", "?3"))
+    joined.member.know_members(tuple("abc"))
+    assert sorted(joined.replica.members.others) == ["a", "b", "c"]
+    with pytest.raises(Refused, match="4 members are named, and the queues expect 3"):
+        joined.member.know_members(tuple("abce"))

@@ -1,0 +1,93 @@
+"""Members of a cluster of processes are replaced, added and removed under load.
+
+`QSCTL_TEST_REPLACED`: how often a dead member is replaced by one of another name.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns import trials
+from tests.dds.cluster import Cluster, loads
+from tests.dds.cluster_commands import Shell, replicas
+from tests.dds.domains import claim_domain, release_domain
+from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
+
+REPLACED = trials("QSCTL_TEST_REPLACED", 1, 20)
+QUEUES = ("P/S/Orders", "P/S/Quick")
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+@pytest.fixture
+def domain() -> Iterator[int]:
+    claimed = claim_domain()
+    yield claimed
+    release_domain(claimed)
+
+
+def changed(qsctl: Shell, action: str, member: str, queue: str) -> bool:
+    """Whether a change was made now."""
+    return f"OK: {queue}: voters:" in qsctl("member", action, member, queue)
+
+
+def grow(cluster: Cluster, qsctl: Shell, directory: Path, name: str) -> None:
+    """Add a process to all queues, and promote it."""
+    cluster.services[name] = cluster.start_another(directory / name, name, "--join")
+    for action in ("add", "promote"):
+        for queue in QUEUES:
+            assert eventually(lambda: changed(qsctl, action, name, queue), PATIENCE_S), (action, name, queue)  # noqa: B023
+
+
+def shrink(cluster: Cluster, qsctl: Shell, name: str) -> None:
+    """Remove a member from all queues, and end its process."""
+    for queue in QUEUES:
+        assert eventually(lambda: changed(qsctl, "remove", name, queue), PATIENCE_S), (name, queue)  # noqa: B023
+    cluster.services.pop(name).end()
+
+
+@pytest.mark.campaign
+def test_dead_member_is_replaced_by_one_of_another_name_under_load(tmp_path: Path, domain: int) -> None:
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        for queue in QUEUES:
+            cluster.await_all(queue)
+        with loads(domain, "Orders", "Quick") as running:
+            for number in range(REPLACED):
+                dead = cluster.master("P/S/Orders")
+                cluster.kill(dead)
+                cluster.master("P/S/Orders", other_than=dead)
+                grow(cluster, qsctl, tmp_path, f"Cluster_1_New{number}")
+                shrink(cluster, qsctl, dead)
+                time.sleep(0.5)
+        assert eventually(lambda: {each["quorum_count"] for each in replicas(qsctl)} == {2}, PATIENCE_S)
+        assert {each["replica_count"] for each in replicas(qsctl)} == {3}
+    finally:
+        cluster.end()
+    sys.stdout.write(
+        f"{REPLACED} members replaced, {sum(len(each.accepted) for each in running)} samples accepted, "
+        f"longest stall {max(each.longest_stall_s for each in running):.2f} s\n"
+    )
+
+
+def test_cluster_grows_to_five_members_and_shrinks_to_three_under_load(tmp_path: Path, domain: int) -> None:
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        for queue in QUEUES:
+            cluster.await_all(queue)
+        with loads(domain, "Orders", "Quick"):
+            for name in ("Cluster_1_D", "Cluster_1_E"):
+                grow(cluster, qsctl, tmp_path, name)
+            assert eventually(lambda: {each["quorum_count"] for each in replicas(qsctl)} == {3}, PATIENCE_S)
+            for name in ("Cluster_1_A", "Cluster_1_B"):
+                shrink(cluster, qsctl, name)
+        assert {each["service"] for each in replicas(qsctl)} == {f"Cluster_1_{letter}" for letter in "CDE"}
+    finally:
+        cluster.end()
