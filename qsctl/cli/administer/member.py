@@ -31,7 +31,7 @@ QueueOrNone = Annotated[
 ]
 ConfigurationOption = Annotated[
     bool,
-    typer.Option("--configuration", help="Apply to the configuration that the members share, instead of a queue."),
+    typer.Option("--configuration", help="Select the configuration that the members share, instead of a queue."),
 ]
 MemberName = Annotated[
     str, typer.Argument(metavar="MEMBER", help="Application name of the member.", show_default=False)

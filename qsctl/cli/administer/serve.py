@@ -78,7 +78,7 @@ def serve(
     join: Annotated[
         bool,
         _configuration_option(
-            "--join", help="Join a cluster that was formed, without a vote until `qsctl member promote` gives it one."
+            "--join", help="Start as a new member of a running cluster, without a vote until `qsctl member promote`."
         ),
     ] = False,
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
