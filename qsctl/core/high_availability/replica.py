@@ -692,7 +692,11 @@ class Replica:
         own = self.incarnation
         is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
         is_question = isinstance(frame, Roll) and frame.answers is None
-        if is_of_group and frame.sender != self.name and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece):
+        if (
+            is_of_group
+            and frame.sender != self.name
+            and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece)
+        ):
             return ""
         if is_question and frame.sender != self.name and frame.incarnation in (0, own):
             return ""
