@@ -104,6 +104,12 @@ def three_unsynchronized(seed: int) -> Scenario:
     return world(replicated(3, synchronized=False), seed=seed, loss=0.01, duplication=0.01)
 
 
+def changing(seed: int) -> Scenario:
+    """Five replicas that all keep their disks, for changes of the members: fewer of these may be left."""
+    faults = RandomFaults(lost_disks=0.0, administration=0.0, restarts=0.3)
+    return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, faults=faults)
+
+
 def five(seed: int) -> Scenario:
     """Five replicas, some producers relayed by one of them."""
     return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, relayed=0.3)

@@ -68,6 +68,7 @@ FOUND_AT = {
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
     (mutants.counts_confirmations_of_earlier_epochs, "confirmed-in-an-earlier-epoch", "P6"),
+    (mutants.changes_members_before_its_own_entry, "members-changed-by-two-masters", "P6"),
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
     (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
     (mutants.accepts_a_stale_master, "entries-of-a-deposed-master", "P6"),

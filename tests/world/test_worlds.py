@@ -6,11 +6,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
+from qsctl.core.admin.command import MemberAction
+from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.world.faults.schedule import parse_schedule
+from qsctl.sim.world._world import World
+from qsctl.sim.world.faults.schedule import Schedule, Step, parse_schedule
 from qsctl.sim.world.faults.vocabulary import Verb
 from qsctl.sim.world.results.verdict import JudgedWorld, judge
 from qsctl.sim.world.services.history import Observer
@@ -73,6 +77,46 @@ def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], S
         done.update(judged.done_counts)
     assert created == replaced, "each was deleted and created again"
     assert done[EXPECTED[kind]] >= SEEDS_EACH
+
+
+def with_member_changes(scenario: Scenario) -> JudgedWorld:
+    """A world with its random faults, and with changes of the members that are drawn from its seed."""
+    world = JudgedWorld(scenario)
+    random, at_ns = Random(f"{scenario.seed}/members"), SECOND_NS
+    steps = list(world.faults.steps)
+    while at_ns < world.world.load_until_ns:
+        steps.append(Step(Verb.MEMBER, None, (random.choice([*MemberAction]), str(random.randint(1, 5))), at_ns))
+        at_ns += random.randint(1, 400) * MILLISECOND_NS
+    return JudgedWorld(scenario, Schedule(tuple(sorted(steps, key=lambda step: step.at_ns or 0))))
+
+
+@pytest.mark.slow(beyond=4)
+@pytest.mark.campaign
+def test_no_seed_breaks_a_rule_where_members_change() -> None:
+    accepted = list_count = 0
+    for seed in range(1, SEEDS_EACH + 1):
+        judged = with_member_changes(kinds.changing(seed))
+        lists = Lists(judged.world)
+        judged.world.observers.add(lists)
+        judged.run()
+        assert violations(judged) == [], f"changing({seed})"
+        accepted += judged.counts.accepted
+        list_count += len(lists.seen)
+    assert accepted > 40 * SEEDS_EACH
+    assert list_count > 2 * SEEDS_EACH, "members were removed and promoted"
+
+
+class Lists(Observer):
+    """The lists of voters that masters had."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.seen: set[frozenset[int]] = set()
+
+    def stepped(self, service: int) -> None:
+        queue = self._world.queues[0].full_name
+        if self._world.services[service].is_master(queue):
+            self.seen.add(frozenset(self._world.voters(self._world.services[service], queue)))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, assert_never
 
+from qsctl.core.admin.command import MemberAction
 from qsctl.core.queue.hosting import queue_identifier
 from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
@@ -223,6 +224,8 @@ class Director:
                 world.replace(arguments[0])
             case Verb.DESTROY:
                 self._service(arguments[0], world.destroy)
+            case Verb.MEMBER:
+                self._service(arguments[1], partial(world.change_members, MemberAction(arguments[0])))
             case Verb.STRANGER:
                 self._service(arguments[1], partial(world.forge, Forgery(arguments[0])))
             case Verb.COMPACT:
@@ -255,6 +258,9 @@ class Director:
                 return self._identity(arguments[0]) in self._answers.delivered_identities
             case Condition.DOWN:
                 return not self._numbered(arguments[0]).is_up
+            case Condition.VOTERS:
+                voters = {int(each) for each in arguments[0].split(",")}
+                return all(world.voters(self._numbered(arguments[1]), queue) == voters for queue in queues)
             case Condition.REPLACED:
                 return world.administrator.is_done(arguments[0])
             case Condition.VOTED:

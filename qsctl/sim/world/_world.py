@@ -13,7 +13,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
+from qsctl.core.admin.command import ChangeMembers, Command, CreateQueue, DeleteQueue, FlushQueue, MemberAction
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.messages import (
     AckResponse,
@@ -24,7 +24,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.queue.hosting import subscriber_identifier
+from qsctl.core.queue.hosting import queue_identifier, subscriber_identifier
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import queues_by_name, queues_of
 from qsctl.errors import InvalidInput
@@ -235,6 +235,20 @@ class World(Surroundings):
     def replace(self, name: str) -> None:
         """Let the administrator delete a queue and create it again."""
         self.administrator.replace(name)
+
+    def change_members(self, action: MemberAction, service: SimulatedService) -> None:
+        """Send the commands that change one member of each replication group to every service."""
+        member = instance_name(service.number)
+        for participant, subscriber, queue in queues_of(self.services[1].settings):
+            if queue.replication.enabled and not queue.is_dead_letter:
+                self._command(ChangeMembers(queue_identifier(participant.name, subscriber.name, queue), action, member))
+        if self.declared.replicates_configuration:
+            self._command(ChangeMembers(None, action, member))
+
+    def voters(self, service: SimulatedService, queue: str) -> set[int]:
+        """Return the services that a service's log lists as voters of a queue; none while it is down."""
+        replica = service.replica(queue)
+        return set() if replica is None else {self._numbers[name] for name in replica.members.voters}
 
     def destroy(self, service: SimulatedService) -> None:
         """Destroy a service: its disk is lost, and it never starts again."""

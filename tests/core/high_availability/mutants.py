@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from qsctl.core.admin.command import MemberAction
 from qsctl.core.high_availability import _learner as learner
 from qsctl.core.high_availability import _log as log
 from qsctl.core.high_availability import _mastery as mastery
@@ -35,7 +36,7 @@ from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import QueueReplay
-from qsctl.core.records import Assigned, Enqueued, QueueRecord
+from qsctl.core.records import Assigned, Enqueued, MembersChanged, QueueRecord
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -315,6 +316,20 @@ def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
 
 
+def changes_members_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
+    """A new master changes the list of members before an entry of its own epoch is committed."""
+    check = Replica.check_member_change
+
+    def check_at_once(self: Replica, now: int, action: MemberAction, name: str) -> MembersChanged:
+        own, self.clients.own_epoch_index = self.clients.own_epoch_index, 0
+        try:
+            return check(self, now, action, name)
+        finally:
+            self.clients.own_epoch_index = own
+
+    patch.setattr(Replica, "check_member_change", check_at_once)
+
+
 def carries_commands_out_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Each member changes its configuration when a command comes to it."""
     patch.setattr(Configuration, "takes", lambda self, request: False)
@@ -446,7 +461,7 @@ def forms_with_all_members_only(patch: pytest.MonkeyPatch) -> None:
     formation = learner.Learner.formation
 
     def when_complete(self: learner.Learner, now: int) -> learner.Formation | None:
-        return formation(self, now) if len(self.rolls(now)) == len(self._others) else None
+        return formation(self, now) if len(self.rolls(now)) == len(self._members.others) else None
 
     patch.setattr(learner.Learner, "formation", when_complete)
 
@@ -481,6 +496,7 @@ FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
     "commits older epochs by counting": commits_older_epochs_by_counting,
     "counts confirmations of earlier epochs": counts_confirmations_of_earlier_epochs,
     "forgets its vote": forgets_its_vote,
+    "changes members before its own entry": changes_members_before_its_own_entry,
     "dispatches before its own entry": dispatches_before_its_own_entry,
     "compares by length": compares_by_length,
     "leads on when its clock is set back": leads_on_when_its_clock_is_set_back,

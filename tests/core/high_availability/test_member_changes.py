@@ -30,7 +30,7 @@ class Changed(Cluster):
         """Send a change that is refused at once; return the reason."""
         number = self.request(process, action, name)
         self.tick()
-        code, text = process.replies()[number]
+        code, text = process.replies().get(number, ("", ""))
         assert code == "ERROR"
         return text
 

@@ -11,6 +11,7 @@ import pytest
 from tests.core.high_availability import (
     test_elections,
     test_learners,
+    test_member_changes,
     test_progress,
     test_replay,
     test_samples,
@@ -39,6 +40,9 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "accepts a stale master": test_elections.test_entries_of_a_deposed_master_are_refused,
     "forgets identities": test_snapshots.test_a_log_is_compacted_and_a_restart_takes_up_the_snapshot,
     "commits older epochs by counting": test_progress.test_an_entry_of_an_older_epoch_is_not_committed_by_counting,
+    "changes members before its own entry": (
+        test_member_changes.test_new_master_changes_no_member_before_an_entry_of_its_own_epoch_is_committed
+    ),
     "forgets its vote": test_elections.test_a_voter_votes_once_an_epoch_also_after_a_restart,
     "compares by length": test_elections.test_a_candidate_with_a_log_less_up_to_date_gets_no_vote,
     "forgets the flag without synchronization": (

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from qsctl.core.admin.command import MemberAction
 from qsctl.errors import UsageError
 from qsctl.instant import INFINITE_NS, parse_duration
 
@@ -81,6 +82,8 @@ class Verb(StrEnum):
     """Let the administrator delete a queue and create it again, together with the queues of its dead-letter group."""
     DESTROY = "destroy"
     """Lose a service and its disk for good."""
+    MEMBER = "member"
+    """Request a change of the members of all replicated queues, and of a replicated configuration."""
     STRANGER = "stranger"
     """Send a service forged frames, in the name of another member or in the receiver's own."""
 
@@ -121,6 +124,8 @@ class Condition(StrEnum):
     """The service does not run."""
     VOTED = "voted"
     """The first service's vote for the second is durable."""
+    VOTERS = "voters"
+    """The services that a service's log lists as voters of every replicated queue are these, durable or not."""
     REPLACED = "replaced"
     """The administrator has deleted the queue and created it again."""
 
@@ -167,6 +172,7 @@ PRODUCER: Final = Argument("PRODUCER", "producer-1 and so on", re.compile(r"prod
 SAMPLE: Final = Argument("SAMPLE", "producer-1:7, its seventh sample", re.compile(r"producer-[1-9]\d*:[1-9]\d*"))
 POINT: Final = Argument("POINT", " or ".join(CrashPoint), re.compile("|".join(CrashPoint)))
 FORGERY: Final = Argument("WHAT", " or ".join(Forgery), re.compile("|".join(Forgery)))
+ACTION: Final = Argument("ACTION", " or ".join(MemberAction), re.compile("|".join(MemberAction)))
 DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _is_finite_duration)
 NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
 RATE: Final = Argument("RATE", "a rate from 0.5 to 2, as in 1.02", re.compile(r"[0-2](?:\.\d+)?"), _is_rate)
@@ -233,6 +239,7 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.HAND_OVER: Usage((SERVICE,)),
     Verb.REPLACE: Usage((QUEUE,)),
     Verb.DESTROY: Usage((SERVICE,)),
+    Verb.MEMBER: Usage((ACTION, SERVICE)),
     Verb.STRANGER: Usage((FORGERY, SERVICE), between="to"),
 }
 
@@ -244,5 +251,6 @@ CONDITIONS: Final[dict[Condition, Usage]] = {
     Condition.DELIVERED: Usage((SAMPLE,)),
     Condition.DOWN: Usage((SERVICE,)),
     Condition.VOTED: Usage((SERVICE, SERVICE), between="for"),
+    Condition.VOTERS: Usage((SERVICES, SERVICE), between="at"),
     Condition.REPLACED: Usage((QUEUE,)),
 }

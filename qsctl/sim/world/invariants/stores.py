@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from qsctl.core.messages import AckResponse, Outbound, WriteAcknowledgment
@@ -20,16 +20,26 @@ class DurableBeforeAccepted(Invariant):
     name = "P7"
     rule = "no sample is accepted before it is durable at a quorum"
 
-    def __init__(self, clock: Callable[[], Nanoseconds], ledger: Ledger, quorums: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], Nanoseconds],
+        ledger: Ledger,
+        quorums: Mapping[str, int],
+        voters: Callable[[int, str], Collection[int]],
+    ) -> None:
         super().__init__(clock)
         self._ledger = ledger
-        self._quorums = quorums
+        self._quorums = dict(quorums)
+        self._voters = voters
 
     def released(self, service: int, message: Outbound) -> None:
         """Test that an accepted sample has been durable at a quorum of services."""
         if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
             quorum = self._quorums.get(message.queue, 0)
             if quorum:
+                if voters := self._voters(service, message.queue):
+                    # Where members were removed, fewer are a quorum, of samples that were accepted before as well.
+                    quorum = self._quorums[message.queue] = min(quorum, len(voters) // 2 + 1)
                 self.checked_count += 1
                 count = self._ledger.most_holders(message.queue, message.identity)
                 if count < quorum:

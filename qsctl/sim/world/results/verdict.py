@@ -204,7 +204,9 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
         OneDeliveryWithoutTheFlag(clock, incarnations),
         OneMasterAnEpoch(clock, incarnations),
         committed,
-        DurableBeforeAccepted(clock, ledger, quorums),
+        DurableBeforeAccepted(
+            clock, ledger, quorums, lambda number, queue: world.voters(world.services[number], queue)
+        ),
         ThresholdHolds(clock, settings),
         AttemptsAsConfigured(clock, settings, ledger),
         RestartGivesAPrefix(clock, world.services),

@@ -390,8 +390,12 @@ class SimulatedService:
 
     def epoch(self, queue: str) -> int:
         """Return the epoch of a queue's replica; 0 if there is none."""
-        replica = None if self.process is None else self.process.replica(queue)
+        replica = self.replica(queue)
         return 0 if replica is None else replica.epoch
+
+    def replica(self, queue: str) -> Replica | None:
+        """Return a queue's replica; None if there is none."""
+        return None if self.process is None else self.process.replica(queue)
 
     def has_voted_for(self, number: int) -> bool:
         """Return whether a durable vote of the service is for the service of this number."""
