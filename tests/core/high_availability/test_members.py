@@ -185,7 +185,7 @@ def test_a_process_that_joins_has_a_vote_if_it_turns_out_to_have_formed_the_clus
     cluster.run_until(lambda: joining.replica.role is Role.SLAVE)
 
 
-def test_a_process_that_joins_learns_whom_it_joins() -> None:
+def test_a_process_that_joins_adopts_the_names_of_the_members() -> None:
     cluster = Cluster(3)
     joined = cluster.join("d", ("?1", "?2", "?3"))
     joined.member.know_members(tuple("abc"))
