@@ -118,7 +118,7 @@ def parse_resource(text: str) -> ResourceIdentifier:
         if inside not in _PARENTS[kind]:
             wanted = ", ".join(sorted(parent or "the service" for parent in _PARENTS[kind]))
             raise UsageError(
-                f"{text!r}: {step!r} cannot stand in {inside or 'the service'}", remedy=f"It stands in {wanted}."
+                f"{text!r}: {step!r} cannot be in {inside or 'the service'}", remedy=f"It belongs in {wanted}."
             )
         if kind in _LEAVES:
             if at + 1 < len(steps):

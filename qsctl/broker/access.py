@@ -63,7 +63,7 @@ class Credentials:
         if ":" in self.username:
             raise UsageError("a user name for HTTP has no colon", remedy="Give it without; a token as the token.")
         if self.token and not self.token.reveal().isascii():
-            raise UsageError("the token for the broker is not ASCII", remedy="Copy it anew.")
+            raise UsageError("the token for the broker is not ASCII", remedy="Copy it again.")
 
     @property
     def is_given(self) -> bool:

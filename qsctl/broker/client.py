@@ -302,7 +302,7 @@ class HttpClient:
                 remedy="Ask for the right, or use another user.",
             )
         if status == 404:
-            raise NotFound(f"{where}: 404, {words or 'there is no such thing'}", remedy="Check address and names.")
+            raise NotFound(f"{where}: 404, {words or 'not found'}", remedy="Check address and names.")
         raise Refused(f"{where}: {status}{f', {words}' if words else ''}")
 
     def _put_off(self, answer: _Answer, where: str) -> QsctlError:
@@ -323,7 +323,7 @@ class HttpClient:
         if is_change:
             return NoAnswer(
                 f"{where}: {reason}; whether it was carried out is not known",
-                remedy="Look before you go on.",
+                remedy="Check the broker before you repeat it.",
             )
         return NoAnswer(f"{where}: {reason}", remedy="Try again, or give it more time.")
 

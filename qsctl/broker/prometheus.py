@@ -159,11 +159,11 @@ def _result(body: bytes, where: str, remedy: str = _NOT_PROMETHEUS) -> list[Mapp
     data = document.get("data") if isinstance(document, dict) else None
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or (isinstance(data, dict) and data.get("resultType") != "matrix"):
-        raise InvalidInput(f"{where}: the reply is no matrix of a range query", remedy=remedy)
+        raise InvalidInput(f"{where}: the reply is not the matrix of a range query", remedy=remedy)
     if len(result) > SERIES_MAX:
         raise InvalidInput(f"{where}: {len(result):,} series", remedy=f"Sum them in the query: at most {SERIES_MAX:,}.")
     if not all(isinstance(each, dict) for each in result):
-        raise InvalidInput(f"{where}: a series of the reply is no object", remedy=remedy)
+        raise InvalidInput(f"{where}: a series of the reply is not an object", remedy=remedy)
     return result
 
 
@@ -193,7 +193,7 @@ def _pairs(values: object, where: str, remedy: str) -> Iterator[tuple[float, flo
             pair = float(at_s), float(text) if isinstance(text, str) and len(text) <= 40 else math.nan
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput(
-                f"{where}: a value of the reply is no pair of a time and a text", remedy=remedy
+                f"{where}: a value of the reply is not a pair of a time and a text", remedy=remedy
             ) from None
         if not math.isfinite(pair[0]):
             raise InvalidInput(f"{where}: a time of the reply is not a number", remedy=remedy)

@@ -181,7 +181,7 @@ class SempBroker:
             if not following:
                 return
             if following in seen:
-                raise InvalidInput(f"{where}: the paging comes back to a page that was there", remedy=_NOT_SEMP)
+                raise InvalidInput(f"{where}: a page names an earlier page as the next one", remedy=_NOT_SEMP)
             seen.add(following)
             query = following
         raise InvalidInput(f"{where}: more than {PAGES_MAX:,} pages", remedy="Ask for less, as with --message-vpn.")
@@ -236,7 +236,7 @@ class SempBroker:
             if not request:
                 return read_semp(b"\n".join(replies), where)
             if request in asked:
-                raise InvalidInput(f"{where}: the paging comes back to a page that was there", remedy=_NOT_SEMP)
+                raise InvalidInput(f"{where}: a page names an earlier page as the next one", remedy=_NOT_SEMP)
         raise InvalidInput(f"{where}: more than {PAGES_MAX:,} pages", remedy="Ask for less, as with --message-vpn.")
 
 
@@ -281,7 +281,7 @@ def _next_request(reply: bytes, where: str) -> str:
         root = parse_document(reply, where, DocumentLimits(size_bytes=LIMITS.size_bytes)).root
     except InvalidFile as error:
         first = error.problems[0].message if error.problems else "it cannot be read"
-        raise InvalidInput(f"{where}: the reply is no XML of SEMP v1: {first}", remedy=_NOT_SEMP) from None
+        raise InvalidInput(f"{where}: the reply is not XML of SEMP v1: {first}", remedy=_NOT_SEMP) from None
     requests: Sequence[_Element] = root.findall("more-cookie/rpc")
     if not requests:
         return ""

@@ -238,7 +238,7 @@ def _connection(where: str, state_dir: Path) -> Iterator[Connection]:
 
     files = [each for each in state_dir.rglob("*") if each.is_file()]
     if not (state_dir / "instance.json").exists() or sum(each.stat().st_size for each in files) > MOST_STATE_BYTES:
-        raise NotFound(f"{state_dir} holds no service that is quickly opened")
+        raise NotFound(f"{state_dir} holds no service that can be opened quickly")
     with open_embedded(state_dir, wait_s=WAIT_S) as embedded:
         try:
             yield embedded

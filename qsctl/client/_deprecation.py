@@ -8,7 +8,7 @@ import warnings
 def warn_of_former(former: str, instead: str) -> None:
     """Warn the caller of the calling method that its name is deprecated."""
     warnings.warn(
-        f"{former} is deprecated and goes with the next version of qsctl: use {instead}",
+        f"{former} is deprecated and will be removed in the next version of qsctl: use {instead}",
         DeprecationWarning,
         stacklevel=3,
     )

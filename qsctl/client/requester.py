@@ -239,7 +239,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         """
         if not replies:
             raise NoAnswer(
-                f"no reply to request {request} came in {timeout_s:g} s", remedy="Check that a replier is running."
+                f"no reply to request {request} arrived in {timeout_s:g} s", remedy="Check that a replier is running."
             )
         return replies[0]
 

@@ -165,7 +165,7 @@ class Wrapper:
 def no_answer(what: str, timeout_s: float) -> NoAnswer:
     """Return the error for an answer that did not arrive in time."""
     return NoAnswer(
-        f"{what} did not come in {timeout_s:g} s",
+        f"{what} did not arrive in {timeout_s:g} s",
         remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
     )
 

@@ -146,7 +146,7 @@ def _within_ns(found: re.Match[str]) -> int:
     half = (found["half"] or "").strip().lower()
     if half:
         if not 1 <= hour <= 12:
-            raise ValueError(f"there is no hour {hour} in a day of two halves")
+            raise ValueError(f"there is no hour {hour} with AM or PM")
         hour = hour % 12 + (12 if half.startswith("p") else 0)
     time(hour, minute, second)  # raises where there is no such time
     return (hour * 3600 + minute * 60 + second) * SECOND_NS + int((found["fraction"] or "0").ljust(9, "0"))
@@ -165,7 +165,7 @@ def _offset(found: re.Match[str]) -> tuple[timedelta | None, int]:
         digits = zone[1:].replace(":", "")
         minutes = int(digits[:2]) * 60 + int(digits[2:])
         if minutes > 18 * 60 or int(digits[2:]) > 59:
-            raise ValueError(f"there is no offset {zone}")
+            raise ValueError(f"unknown time zone offset {zone}")
         return timedelta(minutes=-minutes if zone[0] == "-" else minutes), found.end()
     return None, found.end()
 

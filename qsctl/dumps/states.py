@@ -164,7 +164,9 @@ def meaning_of(code: int) -> StateMeaning:
     if known is not None:
         return known
     kind = "queue" if code <= LAST_QUEUE else "error"
-    return StateMeaning(code, f"unknown {kind} {code}", "a number that is not known here", "Look it up at the vendor.")
+    return StateMeaning(
+        code, f"unknown {kind} {code}", "an unknown number", "Look it up in the vendor's documentation."
+    )
 
 
 def is_error(code: int) -> bool:

@@ -353,7 +353,7 @@ def _remote(text: str, scheme: str, host: str, path: str) -> RemotePath:
         return RemotePath(text.removesuffix(inside), inside, PyFileSystem(FSSpecHandler(opened)))
     except ImportError as error:
         raise Unavailable(
-            f"{text}: what speaks to {scheme}: is not installed ({error})",
+            f"{text}: no library for {scheme}: is installed ({error})",
             remedy=f"Use s3a:, gs:, abfs: or hdfs:, or install fsspec with its package for {scheme}:.",
         ) from None
     except ValueError as error:

@@ -302,7 +302,7 @@ def new_folder(name: str, parent: Location = DEFAULT_PARENT) -> Location:
             continue
         except OSError as error:
             raise InvalidInput(
-                f"{parent}: no folder can be made there: {error.strerror}", remedy="Choose another with --out."
+                f"{parent}: the folder cannot be created: {error.strerror}", remedy="Choose another with --out."
             ) from None
         return folder
 
@@ -327,13 +327,11 @@ def claim_folder(folder: Location) -> Location:
     except FileExistsError:
         used = folder.is_dir()
         if not used:
-            raise InvalidInput(f"{folder}: no folder can be made there: it is a file") from None
+            raise InvalidInput(f"{folder}: the folder cannot be created: it is a file") from None
     except OSError as error:
-        raise InvalidInput(f"{folder}: no folder can be made there: {error.strerror}") from None
+        raise InvalidInput(f"{folder}: the folder cannot be created: {error.strerror}") from None
     if used:
-        raise InvalidInput(
-            f"{folder} is not empty", remedy="A run never overwrites: name a new folder, or leave --out away."
-        )
+        raise InvalidInput(f"{folder} is not empty", remedy="A run never overwrites: name a new folder, or omit --out.")
     return folder
 
 

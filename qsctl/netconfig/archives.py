@@ -91,7 +91,7 @@ def read_archives(folder: Path, encoding: str | None = None) -> dict[tuple[str, 
     """
     indexes = sorted(path for path in folder.rglob("*.idx") if path.is_file()) if folder.is_dir() else []
     if not indexes:
-        raise NotFound(f"{folder}: there is no saved file, *.idx, in it", remedy="Name a folder of saved messages.")
+        raise NotFound(f"{folder}: it contains no saved file (*.idx)", remedy="Name a folder of saved messages.")
     found: dict[tuple[str, bool], SavedTraffic] = {}
     problems = ProblemList("")
     for path in indexes:

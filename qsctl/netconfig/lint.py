@@ -108,7 +108,7 @@ def _names(config: NetConfig) -> Iterator[SiteFinding]:
             )
             yield SiteFinding(
                 SiteRule.THREAD_TWICE, thread.line, thread.name,
-                f"thread {thread.name} is there twice: in line {before.line} and here, in {where}",
+                f"thread {thread.name} is defined twice: in line {before.line} and here, in {where}",
                 "Rename one of them, or remove it: the engine starts one, and routes lead to either.",
             )  # fmt: skip
         if thread.process not in processes:
@@ -160,7 +160,7 @@ def _unknown(thread: NetThread, route: NetRoute, name: str, line: int, names: se
     hint = did_you_mean(name, names)
     return SiteFinding(
         SiteRule.UNKNOWN_DESTINATION, line, thread.name,
-        f"route {route.transaction_id} of {thread.name} leads to {name}, which is no thread and no destination",
+        f"route {route.transaction_id} of {thread.name} leads to {name}, which is neither a thread nor a destination",
         f"Correct the name, or add the thread: until then each message fails. {hint}".rstrip(),
     )  # fmt: skip
 
@@ -180,7 +180,7 @@ def _routes(config: NetConfig, load: SiteLoad) -> Iterator[SiteFinding]:
                 yield SiteFinding(
                     SiteRule.UNREACHED_ROUTE, route.line, thread.name,
                     f"the route for all others of {thread.name} is beside {STATIC_ROUTE}: nothing reaches it",
-                    "Remove one of the two: the engine passes over the one for all others.",
+                    "Remove one of the two: the engine ignores the one for all others.",
                 )  # fmt: skip
             if route.is_wildcard and pattern_of(route.transaction_id) is None:
                 yield SiteFinding(
@@ -217,8 +217,8 @@ def _observed(thread: NetThread, load: SiteLoad) -> Iterator[SiteFinding]:
             if route not in used and not (route.is_static or route.is_else):
                 yield SiteFinding(
                     SiteRule.UNUSED_ROUTE, route.line, thread.name,
-                    f"none of {total:,} saved messages of {thread.name} took route {route.transaction_id}",
-                    "Nothing, where such messages are rare; else look whether the name is right.",
+                    f"none of {total:,} saved messages of {thread.name} used route {route.transaction_id}",
+                    "Nothing if such messages are rare; otherwise check the name.",
                 )  # fmt: skip
 
 
@@ -258,8 +258,8 @@ def _cycles(config: NetConfig) -> Iterator[SiteFinding]:
     for links in cycles_of(config):
         way = " → ".join([links[0].source, *(_step_text(each) for each in links)])
         yield SiteFinding(
-            SiteRule.CYCLE, links[0].line, links[0].source, f"messages go round: {way}",
-            "Cut one of these ways, or let a procedure end what came round.",
+            SiteRule.CYCLE, links[0].line, links[0].source, f"messages go in a circle: {way}",
+            "Cut one of these ways, or let a procedure end such messages.",
         )  # fmt: skip
 
 
@@ -292,7 +292,7 @@ def _reroutes(config: NetConfig, table: ProcedureTable) -> Iterator[SiteFinding]
         for group in groups_of(following):
             yield SiteFinding(
                 SiteRule.CYCLE, lines[group[0]], thread.name,
-                f"messages of {thread.name} go round: {' → '.join([*group, group[0]])}, routed again each time",
+                f"messages of {thread.name} go in a circle: {' → '.join([*group, group[0]])}, routed again each time",
                 "Let one of the procedures continue instead: after 20 turns the message fails.",
             )  # fmt: skip
 

@@ -210,7 +210,7 @@ def _windows_in_flight(profile: ClientProfile, known: Circumstances) -> Iterator
     needed = -(-known.bits_per_second * known.round_trip_ns // (8 * load.message_bytes * SECOND_NS))
     yield LintFinding(
         "in-flight-below-rate", Weight.WARNING, "flow_window" if is_window else "g_1_min_msg_burst",
-        f"guaranteed delivery takes at most {rate:,.0f} messages a second",
+        f"guaranteed delivery is limited to {rate:,.0f} messages a second",
         f"min({load.flows:,} × {load.window_messages:,}, G-1 admits {admitted:,}) ÷ "
         f"{format_duration(known.round_trip_ns)} = {rate:,.0f}/s < {load.messages_per_second:,.0f}/s",
         f"Have {needed:,} messages in flight: "
@@ -385,7 +385,7 @@ def _threshold(profile: ClientProfile, setting: ProfileSetting, value: Threshold
 def _name(profile: ClientProfile, _: Circumstances) -> Iterator[LintFinding]:
     if "-" in profile.name:
         yield LintFinding(
-            "name", Weight.NOTE, "name", "older brokers know only letters, digits and _ in the name of a profile",
+            "name", Weight.NOTE, "name", "older brokers accept only letters, digits and _ in the name of a profile",
             profile.name, "Choose a name without -.", 'Message Delivery Resources, "client-profile <name>"',
         )  # fmt: skip
 

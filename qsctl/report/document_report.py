@@ -33,7 +33,7 @@ def document_page(file: Location) -> Page:
     except FileNotFoundError:
         raise NotFound(f"{file} does not exist", remedy="Name a run folder, a sweep folder or a JSON file.") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file} is no JSON document: {error}", remedy="Make it with -o json.") from None
+        raise InvalidInput(f"{file} is not a JSON document: {error}", remedy="Make it with -o json.") from None
     try:
         if isinstance(document, dict) and "differences" in document:
             return _comparison_page(document, file)

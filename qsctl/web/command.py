@@ -66,11 +66,11 @@ def web(
         bool, typer.Option("--allow-changes", help="Let the page requeue, move and flush samples.")
     ] = False,
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="Time between two looks, a duration such as 500ms or 2s.")
+        str, typer.Option(metavar="TIME", help="Time between two readings, a duration such as 500ms or 2s.")
     ] = "1s",
     run: Annotated[
         str | None,
-        typer.Option(metavar="RUN", rich_help_panel="Run", help="Run folder or recording to look at, by path or URI."),
+        typer.Option(metavar="RUN", rich_help_panel="Run", help="Run folder or recording to show, by path or URI."),
     ] = None,
     engine: Annotated[
         list[Path] | None,

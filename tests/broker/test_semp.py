@@ -130,7 +130,7 @@ def test_paging_without_end_is_bounded(
 
 def test_paging_in_a_circle_is_noticed(server: b.BrokerServer, state: b.BrokerState) -> None:
     server.always = b.paging_to(lambda request: f"{request.path.partition('?')[0]}?cursor=same")
-    with pytest.raises(InvalidInput, match="comes back to a page"):
+    with pytest.raises(InvalidInput, match="names an earlier page"):
         broker(server, "default").profiles()
     assert len(server.requests) == 2
 
@@ -206,7 +206,7 @@ def test_the_discards_of_the_whole_broker_are_read(server: b.BrokerServer, state
 @pytest.mark.parametrize(
     ("more", "kind", "words"),
     [
-        ("<more-cookie><rpc><show><client/></show></rpc></more-cookie>", InvalidInput, "comes back to a page"),
+        ("<more-cookie><rpc><show><client/></show></rpc></more-cookie>", InvalidInput, "names an earlier page"),
         ("<more-cookie><rpc><admin><reload/></admin></rpc></more-cookie>", Refused, "no `show`"),
         ("<more-cookie><rpc><show/><admin/></rpc></more-cookie>", Refused, "no `show`"),
     ],
@@ -225,7 +225,7 @@ def test_a_reply_of_semp_v1_that_is_none_is_one_error(
     server: b.BrokerServer, state: b.BrokerState, data: bytes
 ) -> None:
     server.always = b.body(data)
-    with pytest.raises(InvalidInput, match="no XML of SEMP v1"):
+    with pytest.raises(InvalidInput, match="is not XML of SEMP v1"):
         broker(server).client_queues()
 
 

@@ -125,7 +125,7 @@ def test_a_hashed_member_id_is_that_of_the_name_in_the_file(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("types", "message"),
     [
-        ('<struct name="A"><member name="m" type="long"/></struct><struct name="B" baseType="A"><member name="m" type="long"/></struct>', "the member m stands in B and in its base"),
+        ('<struct name="A"><member name="m" type="long"/></struct><struct name="B" baseType="A"><member name="m" type="long"/></struct>', "the member m is in B and in its base"),
         ('<struct name="A"><member name="a" type="long" id="1"/><member name="b" type="long" id="1"/></struct>', "the members a and b of A have one id"),
         ('<struct name="A"><member name="a" type="long" id="0x10000000"/></struct>', "id is out of range"),
         ('<typedef name="L" type="long"/><struct name="A" baseType="L"/>', "A cannot be based on L"),
@@ -133,11 +133,11 @@ def test_a_hashed_member_id_is_that_of_the_name_in_the_file(tmp_path: Path) -> N
         ('<union name="U"><discriminator type="octet"/><case><caseDiscriminator value="256"/><member name="a" type="long"/></case></union>', "a case of U can never be selected"),
         ('<enum name="E"><enumerator name="X"/></enum><union name="U"><discriminator type="E"/><case><caseDiscriminator value="7"/><member name="a" type="long"/></case></union>', "a case of U can never be selected"),
         ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="default"/><member name="a" type="long"/></case><case><caseDiscriminator value="default"/><member name="b" type="long"/></case></union>', "U has several default cases"),
-        ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><member name="a" type="long"/></case><case><caseDiscriminator value="2"/><member name="a" type="long"/></case></union>', "the member a stands 2 times in U"),
+        ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><member name="a" type="long"/></case><case><caseDiscriminator value="2"/><member name="a" type="long"/></case></union>', "the member a occurs 2 times in U"),
         ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><member name="discriminator" type="long"/></case></union>', "a member of the union U is called discriminator"),
         ('<enum name="E" bitBound="8"><enumerator name="X" value="256"/></enum>', "the number of X does not fit the enumeration"),
         ('<enum name="E" bitBound="64"><enumerator name="X"/></enum>', "bitBound is out of range"),
-        ('<bitmask name="B"><flag name="X"/><flag name="X"/></bitmask>', "the flag X stands twice"),
+        ('<bitmask name="B"><flag name="X"/><flag name="X"/></bitmask>', "the flag X occurs twice"),
         ('<struct name="A"><member name="m" type="long" arrayDimensions="2147483647"/></struct>', "the array m of A has too many elements\nevery sample of A would be too large"),
         ('<struct name="A"><member name="m" type="long" arrayDimensions="' + ",".join(["1"] * 17) + '"/></struct>', "the array has too many dimensions"),
         ('<struct name="A"><member name="m" type="octet" arrayDimensions="40000000"/></struct>', "every sample of A would be too large"),

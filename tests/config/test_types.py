@@ -173,10 +173,10 @@ _SHOP = load_configuration(
         ('<struct name="A"><member name="m" type="nonBasic"/></struct>', "a nonBasic type needs"),
         ('<struct name="A"><member name="m" type="B"/></struct>', "there is no type B"),
         ('<struct name="A"/><struct name="A"/>', "the name A is given to two types"),
-        ('<struct name="A"><member name="m" type="long"/><member name="m" type="long"/></struct>', "the member m stands twice"),
+        ('<struct name="A"><member name="m" type="long"/><member name="m" type="long"/></struct>', "the member m occurs twice"),
         ('<struct name="A" baseType="A"/>', "the type A contains itself"),
         ('<typedef name="A" type="B"/><typedef name="B" type="A"/>', "the type A contains itself"),
-        ('<enum name="E"><enumerator name="X"/><enumerator name="X"/></enum>', "X or its number stands twice"),
+        ('<enum name="E"><enumerator name="X"/><enumerator name="X"/></enum>', "X or its number occurs twice"),
         ('<bitmask name="B" bitBound="8"><flag name="X" position="8"/></bitmask>', "the bit does not fit"),
         ('<const name="C" type="octet" value="256"/>', "the constant C has a wrong value"),
         ('<const name="C" type="long" value="D + 1"/>', "value is not a whole number"),
@@ -186,7 +186,7 @@ _SHOP = load_configuration(
         ('<include file="../types.xml"/>', "only a file below the directory"),
         ('<include file="http://127.0.0.1/types.xml"/>', "only a file below the directory"),
         ('<include file="none.xml"/>', "there is no such file"),
-        ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><caseDiscriminator value="1"/><member name="m" type="long"/></case></union>', "the case 1 stands twice"),
+        ('<union name="U"><discriminator type="long"/><case><caseDiscriminator value="1"/><caseDiscriminator value="1"/><member name="m" type="long"/></case></union>', "the case 1 occurs twice"),
     ],
 )  # fmt: skip
 def test_a_wrong_type_is_reported_with_its_place(types: str, message: str, text: Any, errors: Any) -> None:

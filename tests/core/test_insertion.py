@@ -297,7 +297,7 @@ def test_dead_letter_queue_takes_only_dead_letters(service: Driven) -> None:
     letter = inserted(identity(2), dead_letter_from="Order@S", dead_letter_reason="LIFESPAN")
     body = service.changed(InsertSamples(DEAD, (inserted(identity(1)), letter)))
     assert body.refused == (0,)
-    assert body.reason.startswith("a dead-letter queue takes only dead letters")
+    assert body.reason.startswith("a dead-letter queue accepts only dead letters")
     (held,) = service.restarted().held(DEAD)
     assert (held.dead_letter_from, held.dead_letter_reason) == ("Order@S", "LIFESPAN")
 

@@ -302,7 +302,7 @@ def test_strange_messages_have_no_effect_and_are_named(service: ServiceProcess, 
         alone = peer.reader("qsctl/Strange/S/delivery", idl.Delivery)
         twin = peer.reader("qsctl/Strange/S/delivery", idl.Delivery, consumer.partition)
         for reason in (
-            "speaks for a consumer of another",
+            "acknowledges for a consumer of another process",
             "a response is 9",
             "a sequence number is 0",
             "is in no partition",

@@ -240,5 +240,5 @@ def test_a_spark_without_the_store_s_connector_names_the_missing_one(store: str)
     done = qsctl("summarize", store, "--master", "local[2]")
     assert done.exit_code == 7
     said = " ".join(done.stderr.split())
-    assert "this Spark has nothing that reads and writes the class org.apache.hadoop.fs.s3a.S3AFileSystem" in said
+    assert "this Spark has no connector for the class org.apache.hadoop.fs.s3a.S3AFileSystem" in said
     assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:" in said

@@ -159,7 +159,7 @@ def test_a_later_format_and_an_unknown_status_are_refused(tmp_path: Path) -> Non
 def test_a_folder_is_claimed_only_when_it_is_empty(tmp_path: Path) -> None:
     assert claim_folder(tmp_path / "new" / "deep").is_dir()
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="no folder can be made there"):
+    with pytest.raises(InvalidInput, match="the folder cannot be created"):
         claim_folder(tmp_path / "file")
     with pytest.raises(InvalidInput, match="is not empty"):
         claim_folder(tmp_path)

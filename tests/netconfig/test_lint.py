@@ -63,7 +63,7 @@ def test_a_route_to_a_thread_that_works_as_inbound_is_a_cycle_only_if_it_leads_b
     assert lint(one_way) == []
     back = "process p {}\n" + thread("a", route("X", "b"), there) + thread("b", route("X", "a"), there)
     assert [(each.rule, each.message) for each in lint(back)] == [
-        (SiteRule.CYCLE, "messages go round: a → b (route X) → a (route X)")
+        (SiteRule.CYCLE, "messages go in a circle: a → b (route X) → a (route X)")
     ]
     itself = "process p {}\n" + thread("a", route("X", "a"), there)
     assert [each.rule for each in lint(itself)] == [SiteRule.CYCLE]
@@ -72,7 +72,7 @@ def test_a_route_to_a_thread_that_works_as_inbound_is_a_cycle_only_if_it_leads_b
 def test_a_cycle_by_a_folder_is_found() -> None:
     reads, writes = "{ PROTOCOL { { TYPE fileset } { IBDIR /x } } }", "{ PROTOCOL { { TYPE fileset } { OBDIR /x } } }"
     text = "process p {}\n" + thread("a", route("X", "b"), reads) + thread("b", "", writes)
-    assert [each.message for each in lint(text)] == ["messages go round: a → b (route X) → a (by its folder)"]
+    assert [each.message for each in lint(text)] == ["messages go in a circle: a → b (route X) → a (by its folder)"]
 
 
 def test_threads_fed_by_replies_are_fed() -> None:

@@ -207,7 +207,7 @@ def test_a_setting_whose_value_is_elsewhere_is_unknown_and_named() -> None:
         assert read.unknown == {"eliding_delay_ms": expression}
         assert (read.profile.eliding_enabled, read.stated) == (True, {"eliding_enabled"})
         assert [(problem.line, problem.found) for problem in file.warnings] == [(3, expression)]
-        with pytest.raises(InvalidFile, match="eliding_delay_ms is not known here"):
+        with pytest.raises(InvalidFile, match="the value of eliding_delay_ms is not in the file"):
             file.require_every_value([read])
         file.require_every_value([read], but={"eliding_delay_ms"})
 

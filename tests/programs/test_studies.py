@@ -74,7 +74,7 @@ def test_a_process_that_ends_by_itself_is_one_error() -> None:
     Path("unguarded.py").write_text(f"import qsctl\nqsctl.sweep('burst', {grid}, workers=2)")
     done = subprocess.run([sys.executable, "unguarded.py"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "a process that simulates ended by itself" in done.stderr
+    assert "a process that simulates ended unexpectedly" in done.stderr
 
 
 def test_a_sweep_ends_where_the_program_wants_it_and_goes_on_later() -> None:

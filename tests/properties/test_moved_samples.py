@@ -313,7 +313,7 @@ def test_a_command_moves_nothing_that_a_consumer_has_or_that_is_another_sample()
         assert isinstance(reply, CommandReply)
         return reply
 
-    assert "was created anew" in sent(incarnation=orders.incarnation + 1).reply.text
+    assert "was deleted and created again" in sent(incarnation=orders.incarnation + 1).reply.text
     assert "with 1 payloads" in sent(payloads=(b"x",)).reply.text
     assert sent(incarnation=orders.incarnation).reply.body == SamplesChanged(1, absent=(0, 1))
     assert [row[1] for row in state(driven.engine)["P/S/bills"]] == [2]

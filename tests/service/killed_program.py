@@ -49,7 +49,7 @@ class Program:
             if line.startswith("ended"):
                 return
             account.hear(line)
-        raise AssertionError("the crash program ended by itself")
+        raise AssertionError("the crash program ended unexpectedly")
 
 
 @pytest.fixture

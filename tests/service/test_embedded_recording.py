@@ -143,7 +143,7 @@ def test_shutdown_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        (StartRecording("/proc/nowhere"), "no folder can be made there"),
+        (StartRecording("/proc/nowhere"), "the folder cannot be created"),
         (StartRecording("rec", "everything"), "is not a level"),
         (StartRecording("rec", sample_share=2.0), "is not a fraction"),
         (StartRecording("rec", max_bytes=5), "is too small"),

@@ -84,7 +84,7 @@ def planted(report: CrashReport, words: str) -> None:
 
 def test_the_judge_finds_results_that_are_not_thrown_away(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Database, "counts", lambda *_: True)
-    planted(explore(small, every=9, nested=False), "came twice, not marked")
+    planted(explore(small, every=9, nested=False), "delivered twice without the flag of a possible duplicate")
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_the_judge_finds_a_source_that_is_removed_before_its_results_are_stored(
 
 def test_the_judge_finds_deliveries_that_are_not_marked(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "_MAY_BE_DELIVERED", frozenset())
-    planted(explore(small, every=9, nested=False), "came twice, not marked")
+    planted(explore(small, every=9, nested=False), "delivered twice without the flag of a possible duplicate")
 
 
 def test_the_judge_finds_a_message_that_is_not_copied(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,7 +276,7 @@ def test_a_question_of_another_form_is_refused(text: str, what: str) -> None:
 
 def test_a_queue_that_nothing_comes_to_is_refused() -> None:
     scenario = broker(Traffic("t", "c", ConstantArrivals(10.0), queue=Queue.D_2))
-    with pytest.raises(InvalidInput, match="no messages come to a queue 'D-1'") as raised:
+    with pytest.raises(InvalidInput, match="no messages reach a queue 'D-1'") as raised:
         trajectory_of(scenario, 0, LOSS)
     assert "D-2" in str(raised.value.remedy)
 

@@ -99,7 +99,7 @@ def test_a_frame_cut_out_of_the_middle_is_reported_and_costs_nothing_else(tmp_pa
     path.write_bytes(content[: edges[4]] + content[edges[5] :])
     store = segments(tmp_path)
     assert loaded(store) == {at: f"payload {at:04}".encode() for at in range(10) if at != 4}
-    assert "records are missing that stood here" in [report.what for report in store.damage]
+    assert "records that were written here are missing" in [report.what for report in store.damage]
     store.close()
 
 

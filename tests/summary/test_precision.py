@@ -82,7 +82,7 @@ def test_equal_replications_suffice_at_once_and_too_few_are_reported(row: Figure
 
 
 def test_a_queue_or_a_measure_that_is_not_there_is_refused(row: Figures) -> None:
-    with pytest.raises(UsageError, match="no message comes to a queue X"):
+    with pytest.raises(UsageError, match="no message reaches a queue X"):
         reached([Precision(0.1, "throughput", "X")], [[row]], 0.95)
     with pytest.raises(UsageError, match="no replication has a time_to_master"):
         reached([Precision(0.1, "time_to_master", row.queue)], [[row]], 0.95)

@@ -405,7 +405,7 @@ def test_sizing_reports_when_nothing_in_the_range_suffices_and_when_a_queue_is_e
     arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "runner": Here(paused_client())}
     small = size(paused_client(), targets, [parse_setting("max-depth(D-1)=10..20")], **arguments)
     assert small.answer is None
-    with pytest.raises(UsageError, match="no message comes to a queue D-3"):
+    with pytest.raises(UsageError, match="no message reaches a queue D-3"):
         size(
             paused_client(),
             [parse_target("discards(D-3)=0", tuple(MEASURES))],

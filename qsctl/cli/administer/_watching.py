@@ -40,7 +40,7 @@ IntervalOption = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel="Watch",
-        help="Time between two looks of --watch, a duration such as 500ms or 2s.",
+        help="Time between two readings of --watch, a duration such as 500ms or 2s.",
         show_default=DEFAULT_INTERVAL,
     ),
 ]

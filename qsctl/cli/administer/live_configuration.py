@@ -22,7 +22,7 @@ class LiveConfiguration(Result):
     text: str
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "path": "where the value stands in the configuration",
+        "path": "place of the value in the configuration",
         "value": "the value, with its unit where it is a duration",
         "service": "application name of the service",
     }

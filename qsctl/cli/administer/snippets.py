@@ -94,7 +94,8 @@ def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> No
         options.settings(name)
     elif options.given():
         raise UsageError(
-            f"{', '.join(options.given())} cannot go with XML", remedy="Write it in the XML, or use options only."
+            f"{', '.join(options.given())} cannot be combined with XML",
+            remedy="Write it in the XML, or use options only.",
         )
 
 

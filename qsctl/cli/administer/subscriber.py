@@ -65,7 +65,7 @@ def create_subscriber(
         check_name(name, "shared subscriber")
         check_name(session or DEFAULT_SESSION, "session")
     elif session:
-        raise UsageError("--session cannot go with XML", remedy="Write it in the XML, or use options only.")
+        raise UsageError("--session cannot be combined with XML", remedy="Write it in the XML, or use options only.")
     with service.open() as administration:
         inside = administration.participant_named(participant)
         settings = subscriber_of(name, session, snippet, surroundings(administration.connection, inside))

@@ -35,7 +35,7 @@ class ConfigurationDifference(Result):
     as_unified: bool
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "path": "where the value stands in the effective configuration",
+        "path": "place of the value in the effective configuration",
         "change": "added, removed or changed",
         "first": "the value in the first configuration; null where it is not there",
         "second": "the value in the second configuration; null where it is not there",

@@ -32,7 +32,7 @@ class EffectiveConfiguration(Result):
     with_origins: bool
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "path": "where the value stands in the effective configuration",
+        "path": "place of the value in the effective configuration",
         "value": "the value, with its unit where it is a duration",
         "origin": "with --origins: the file and line, the default's section, or what it is inherited from",
     }

@@ -92,7 +92,9 @@ def read_contexts() -> Contexts:
     except FileNotFoundError:
         return Contexts()
     if len(data) > _BYTES_MAX:
-        raise InvalidInput(f"{path} has more than {_BYTES_MAX} octets", remedy="Move it away, add the contexts anew.")
+        raise InvalidInput(
+            f"{path} has more than {_BYTES_MAX} octets", remedy="Move it away, and add the contexts again."
+        )
     import tomllib
 
     try:
@@ -100,7 +102,7 @@ def read_contexts() -> Contexts:
     except (ValueError, RecursionError) as error:  # no TOML, not UTF-8, a number of too many digits, nested too deeply
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InvalidInput(
-            f"{path} cannot be read: {reason}", remedy="Mend it, or move it away and add the contexts anew."
+            f"{path} cannot be read: {reason}", remedy="Mend it, or move it away and add the contexts again."
         ) from None
 
 
@@ -159,7 +161,7 @@ def _checked(path: Path, found: Mapping[str, Any]) -> Contexts:
         )
     if contexts.in_use and contexts.in_use not in contexts.by_name:
         known = ", ".join(contexts.by_name) or "none"
-        raise _wrong(path, f"{_IN_USE} is {contexts.in_use!r}, which is no context", f"one of: {known}")
+        raise _wrong(path, f"{_IN_USE} is {contexts.in_use!r}, which is not a context", f"one of: {known}")
     return contexts
 
 

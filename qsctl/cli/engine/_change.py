@@ -370,8 +370,8 @@ def _check_found(found: Sequence[Message], database: Path, *, errors: bool) -> N
         which = "error" if errors else "recovery"
         option = " --errors" if errors else ""
         raise NotFound(
-            f"{database}: no message of the {which} database fits",
-            remedy=f"qsctl engine dump {database}{option} lists what there is.",
+            f"{database}: no message of the {which} database matches",
+            remedy=f"qsctl engine dump {database}{option} lists the messages.",
         )
 
 
@@ -401,7 +401,7 @@ def _named(failed: Mapping[MessageId, Message], each: EditedMessage, metadata: P
     if found is None:
         raise NotFound(
             f"{metadata}:{each.line}: there is no message {each.mid} in the error database of {database}",
-            remedy="Nothing was sent. Take the line out; qsctl engine dump --errors lists what there is.",
+            remedy="Nothing was sent. Take the line out; qsctl engine dump --errors lists the messages.",
         )
     return found
 
@@ -512,6 +512,6 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not _is_terminal():
-        raise UsageError("there is no terminal to confirm on", remedy="Add --yes, or look first with --dry-run.")
+        raise UsageError("there is no terminal for the confirmation", remedy="Add --yes, or try --dry-run first.")
     if not typer.confirm(question, default=False, err=True):
         raise Interrupted("nothing was changed")

@@ -42,7 +42,7 @@ def whole_database(path: Path) -> Database:
     database, is_damaged = read_database(path)
     if is_damaged:
         raise Damaged(
-            f"{path} is damaged: what is changed now could be about the wrong messages",
+            f"{path} is damaged: a change could affect the wrong messages",
             remedy="Run the engine with it first: that sets the damaged places aside and recovers the rest.",
         )
     return database

@@ -291,7 +291,7 @@ def _order(text: str | None, *, errors: bool) -> ListOrder | None:
         order = ListOrder({"inbound": "i", "outbound": "o"}.get(text, text))
     except ValueError:
         raise UsageError(
-            f"--order {text!r} is none",
+            f"--order {text!r} is not an order",
             remedy="Write i (inbound time), o (as it goes out) or queue (queue by queue, as each will go).",
         ) from None
     if errors and order is ListOrder.QUEUE:

@@ -91,19 +91,20 @@ class MessageOptions(OptionGroup):
     ] = None
     source: Annotated[
         str | None,
-        _choice_option(
-            "--source", "-f", metavar="THREAD", help="Source thread; ? stands for one character, * for any."
-        ),
+        _choice_option("--source", "-f", metavar="THREAD", help="Source thread; ? matches one character, * any text."),
     ] = None
     destination: Annotated[
         str | None,
         _choice_option(
-            "--destination", "-d", metavar="THREAD", help="Destination thread; ? stands for one character, * for any."
+            "--destination",
+            "-d",
+            metavar="THREAD",
+            help="Destination thread; ? matches one character, * any text.",
         ),
     ] = None
     owner: Annotated[
         str | None,
-        _choice_option(metavar="THREAD", help="Thread that holds the message; ? stands for one character, * for any."),
+        _choice_option(metavar="THREAD", help="Thread that holds the message; ? matches one character, * any text."),
     ] = None
     kind: Annotated[
         str | None,

@@ -137,9 +137,7 @@ def export_site(
     ] = SiteTable.ROUTES,
     source: Annotated[
         str,
-        typer.Option(
-            "--source", "-f", metavar="THREAD", help="Source thread; ? is one character, * any number of them."
-        ),
+        typer.Option("--source", "-f", metavar="THREAD", help="Source thread; ? is one character, * any text."),
     ] = "*",
     destination: Annotated[
         str,
@@ -147,14 +145,14 @@ def export_site(
             "--destination",
             "-d",
             metavar="THREAD",
-            help="Destination thread; ? is one character, * any number of them.",
+            help="Destination thread; ? is one character, * any text.",
         ),
     ] = "*",
     name: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Name of the thread, procedure or translation; ? is one character, * any number of them.",
+            help="Name of the thread, procedure or translation; ? is one character, * any text.",
         ),
     ] = "*",
     hour: Annotated[
@@ -175,7 +173,7 @@ def export_site(
     from qsctl.sim.site.flows import site_flows
 
     if graph is not None and graph.suffix.lower() != ".svg":
-        raise UsageError(f"--graph {graph} is no SVG", remedy="Name a file that ends in .svg.")
+        raise UsageError(f"--graph {graph} is not an SVG file", remedy="Name a file that ends in .svg.")
     if table is not SiteTable.ROUTES:
         return _table_of(site, sources, table, source, destination, name)
     scenario = _scenario_of(site, sources, changes)

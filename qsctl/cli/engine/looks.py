@@ -118,7 +118,8 @@ def is_one_database(sources: Sequence[Path]) -> bool:
     databases = [each for each in sources if not is_standard_input(each) and _is_database(each)]
     if databases and len(sources) > 1:
         raise UsageError(
-            f"{databases[0]} is a database, and there are other sources", remedy="Name one database, or listings."
+            f"{databases[0]} is a database and cannot be combined with other sources",
+            remedy="Name one database, or listings.",
         )
     return bool(databases)
 

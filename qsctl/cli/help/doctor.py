@@ -225,7 +225,7 @@ def doctor(
     service: Annotated[
         str,
         typer.Option(
-            help="Location of a service to look at instead of the installation: 'embedded:' or 'dds:DOMAIN'.",
+            help="Location of a service to check instead of the installation: 'embedded:' or 'dds:DOMAIN'.",
             rich_help_panel="Service",
         ),
     ] = "",

@@ -129,6 +129,6 @@ def _unknown(asked: str, names: Sequence[str]) -> NotFound:
     close = get_close_matches(asked, names, n=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     return NotFound(
-        f"there is no page and no command {asked!r}",
+        f"there is no page or command {asked!r}",
         remedy=f"{meant}qsctl help lists the pages, qsctl --help the commands.",
     )

@@ -158,7 +158,7 @@ def _alert(keyed: TclKeyedList, known: Mapping[str, AlertMeasure], number: int) 
     word = _normal(keyed.value("VALUE"))
     value = known.get(word)
     if value is None:
-        return f"{where}: VALUE {word or '(none)'} is not known here"
+        return f"{where}: VALUE {word or '(none)'} is not supported"
     comparison = _COMPARISON.fullmatch(keyed.value("COMP"))
     if comparison is None:
         return f"{where}: COMP {keyed.value('COMP')[:40]!r} is not a comparison with a number"

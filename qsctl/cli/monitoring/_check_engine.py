@@ -130,7 +130,9 @@ def _last_receive(watched: WatchedEngine, chosen: EngineFilter) -> list[Checked]
 def _taken_age(watched: WatchedEngine, chosen: EngineFilter) -> list[Checked]:
     del chosen
     if watched.is_database:
-        raise UsageError("a database is not taken by a timer", remedy="Name listings, or the folder that has them.")
+        raise UsageError(
+            "a database has no listing whose age can be checked", remedy="Name listings, or the folder that has them."
+        )
     taken = watched.history.now.taken
     return [Checked("newest listing", max(0.0, time.time() - taken.utc_ns / 1e9))]
 
@@ -155,7 +157,7 @@ _LAST_RECEIVE: Final = "last_receive_s"
 _OF_QUEUES: Final = frozenset({"queue_messages", "oldest_age_s", "growth_per_min", "arrived_per_min", "left_per_min"})
 
 EngineThreadOption = Annotated[
-    str, typer.Option("--thread", metavar="THREAD", help="Thread; ? stands for one character, * for any.")
+    str, typer.Option("--thread", metavar="THREAD", help="Thread; ? matches one character, * any text.")
 ]
 EngineStateOption = Annotated[
     str | None,
@@ -207,5 +209,5 @@ def refuse_older(watched: WatchedEngine, max_age: str) -> None:
     if age.value * SECOND_NS > limit_ns:
         old = format_duration(round(age.value) * SECOND_NS)
         raise InvalidInput(
-            f"the newest listing is {old} old, allowed is {max_age}", remedy="Look at the timer that takes them."
+            f"the newest listing is {old} old, allowed is {max_age}", remedy="Check the timer that writes them."
         )

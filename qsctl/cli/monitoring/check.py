@@ -156,7 +156,7 @@ _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 )
 def check_client(
     name: Annotated[
-        str, typer.Argument(metavar="CLIENT", help="Name of a client; ? stands for one character, * for any.")
+        str, typer.Argument(metavar="CLIENT", help="Name of a client; ? matches one character, * any text.")
     ],
     warning: WarningOption = "",
     critical: CriticalOption = "",
@@ -164,7 +164,8 @@ def check_client(
         str, _measure_option("--measure", "-m", help=f"Figure to check, one of {', '.join(CLIENT_MEASURES)}.")
     ] = "discarded_messages",
     queue: Annotated[
-        str, _measure_option(metavar="QUEUE", help="Queues to check, by name; ? stands for one character, * for any.")
+        str,
+        _measure_option(metavar="QUEUE", help="Queues to check, by name; ? matches one character, * any text."),
     ] = "*",
     replication: ReplicationOption = 0,
     *,
@@ -400,7 +401,7 @@ def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, cr
             for text, option in ((warning, "--warning"), (critical, "--critical"))
         ]
         if limits == [None, None]:
-            raise UsageError("there is no threshold", remedy="Give --warning or --critical.")
+            raise UsageError("no threshold is given", remedy="Give --warning or --critical.")
         found = values()
         if not found:
             return CheckResult(CheckStatus.UNKNOWN, "there is nothing to check", measure)

@@ -190,7 +190,7 @@ def no_match(names: Sequence[str], pattern: str, kind: str, where: str) -> NotFo
     more = " and others" if len(set(names)) > len(some) else ""
     return NotFound(
         f"{where} has no {kind} {pattern!r}",
-        remedy=f"There is {', '.join(some)}{more}; ? stands for one character, * for any." if some else "",
+        remedy=f"There is {', '.join(some)}{more}; ? matches one character, * any text." if some else "",
     )
 
 

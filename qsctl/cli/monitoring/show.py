@@ -46,7 +46,7 @@ COMMANDS.command(
 
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Name; ? stands for one character, * for any.", show_default=False),
+    typer.Argument(metavar="NAME", help="Name; ? matches one character, * any text.", show_default=False),
 ]
 WordsArgument = Annotated[
     list[str] | None,

@@ -130,7 +130,7 @@ def wait(
         bool,
         typer.Option("--empty", help="Wait until the queue is empty, and no sample waits outside it."),
     ] = False,
-    interval: Annotated[str, typer.Option(help="Time between two looks, a duration such as 200ms.")] = "500ms",
+    interval: Annotated[str, typer.Option(help="Time between two readings, a duration such as 200ms.")] = "500ms",
     engine: Annotated[
         list[Path] | None,
         typer.Option(

@@ -60,7 +60,7 @@ def check_fields(view: View, kind: type[Result]) -> None:
     """
     if view.sort and issubclass(kind, PartialResult):
         raise UsageError(
-            "--sort needs all rows, and this command prints each as it comes",
+            "--sort needs all rows, and this command prints each as it arrives",
             remedy="Leave --sort out; sort what it printed, as in `… -o csv | sort`.",
         )
     if kind.row_fields:
@@ -161,7 +161,7 @@ def _check_names(view: View, known: Iterable[str]) -> None:
                 near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
                 listed = ", ".join(names[:_NAMED_MAX]) + (", …" if len(names) > _NAMED_MAX else "")
                 raise UsageError(
-                    f"{option} names {name!r}, which is no field of the result's rows",
+                    f"{option} names {name!r}, which is not a field of the result's rows",
                     remedy=f"Did you mean {' or '.join(near)}?" if near else f"The fields are {listed}.",
                 )
 

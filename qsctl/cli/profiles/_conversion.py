@@ -62,8 +62,8 @@ def import_profiles(
                 raise InvalidInput(
                     f"{place}: there are two different profiles {each.profile.name}, of message VPN "
                     f"{' and '.join(vpns)}",
-                    remedy="A scenario knows a profile by its name alone: choose with FILE#NAME, or import them into "
-                    "files of their own.",
+                    remedy="A scenario identifies a profile by its name alone: choose with FILE#NAME, or import them "
+                    "into files of their own.",
                 )
     text = write_profiles([every_field(each) for each in profiles.values()], Format.XML)
     return _result(text, list(profiles.values()), Format.XML, output)
@@ -121,7 +121,7 @@ def export(
     text = write_profiles(selected, to)
     unknown = tuple(dict.fromkeys(field for each in read for field in each.unknown))
     if unknown:
-        note(f"{', '.join(unknown)}: not known here, left out")
+        note(f"{', '.join(unknown)}: values not in the file, left out")
     return dataclasses.replace(_result(text, [profile for profile, _ in selected], to, output), unknown=unknown)
 
 

@@ -146,13 +146,16 @@ class WantedProfiles(OptionGroup):
             if wanted in {None, each.profile.name} and self.message_vpn in {None, each.profile.message_vpn}
         ]
         if not found:
-            raise NotFound(f"{path} has no such client profile", remedy=f"`qsctl client-profile show {path}` has them.")
+            raise NotFound(
+                f"{path} has no client profile of this name",
+                remedy=f"`qsctl client-profile show {path}` lists its profiles.",
+            )
         file.require_every_value(found)
         for each in found:
             for field in each.unknown.keys() - ({"message_vpn"} if self.target_vpn is not None else set()):
                 what = field.replace("_", " ").replace("vpn", "VPN")
                 raise UsageError(
-                    f"the {what} of {each.profile.name} is not known here: {each.unknown[field]}",
+                    f"the {what} of {each.profile.name} is not in the file: {each.unknown[field]}",
                     remedy="Name the message VPN with --target-vpn."
                     if field == "message_vpn"
                     else "Replace it by its value in a copy of the file.",
@@ -225,7 +228,7 @@ def apply(
 
 def _wanted(file: Path, wanted: WantedProfiles, broker: BrokerAddress) -> list[ReadProfile]:
     if not broker.broker:
-        raise UsageError("there is no broker", remedy="Name it with --broker URL or --broker CONTEXT.")
+        raise UsageError("no broker is given", remedy="Name it with --broker URL or --broker CONTEXT.")
     return wanted.of(file)
 
 
@@ -251,8 +254,8 @@ def _ask(planned: PlannedProfiles) -> None:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(
-            f"nothing was changed on {planned.broker}: without a terminal there is no question",
-            remedy="Look at `qsctl client-profile plan`, and give --yes.",
+            f"nothing was changed on {planned.broker}: there is no terminal for the confirmation",
+            remedy="Check `qsctl client-profile plan`, then give --yes.",
         )
     for row in planned.rows():
         typer.echo(

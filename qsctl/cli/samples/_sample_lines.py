@@ -191,7 +191,7 @@ def _payload(line: SampleLine, place: str, types: TypeLibrary | None, type_name:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidInput(
-            f"{place}: payload is no base64: {error}", remedy="Write what `qsctl export` wrote."
+            f"{place}: payload is not base64: {error}", remedy="Write what `qsctl export` wrote."
         ) from None
 
 

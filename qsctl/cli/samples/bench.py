@@ -64,7 +64,7 @@ class LoadOptions(OptionGroup):
 
         duration_s, warm_up_s = seconds(self.duration, "--duration"), seconds(self.warm_up, "--warm-up")
         if not 0 < duration_s + warm_up_s <= 86_400 or not duration_s:
-            raise UsageError("--duration and --warm-up are no time to measure", remedy="Give at most a day, as in 30s.")
+            raise UsageError("--duration and --warm-up are out of range", remedy="Give at most a day, as in 30s.")
         return BenchLoad(self.producers, self.consumers, self.size, self.rate, duration_s, warm_up_s, self.window)
 
 

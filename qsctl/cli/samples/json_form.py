@@ -69,7 +69,7 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
 
 
 def _refuse_constant(name: str) -> float:
-    raise InvalidInput(f"{name} is no JSON", remedy="JSON has no such numbers; write null or a string.")
+    raise InvalidInput(f"{name} is not JSON", remedy="JSON has no such numbers; write null or a string.")
 
 
 def read_type_file(path: Path | None) -> TypeLibrary | None:

@@ -247,7 +247,7 @@ def require_one_type(source: QueueData, target: QueueData) -> None:
     """
     if target.is_dead_letter and not source.is_dead_letter:
         raise UsageError(
-            f"{target.queue_name} takes only dead letters", remedy="Name a queue that is not a dead-letter queue."
+            f"{target.queue_name} accepts only dead letters", remedy="Name a queue that is not a dead-letter queue."
         )
     if source.type_name and target.type_name and source.type_name != target.type_name:
         raise UsageError(

@@ -98,5 +98,5 @@ def reply(
             replier.reject(request)
             rejected += 1
     if not answered and not rejected:
-        raise NoAnswer(f"no request came in {wait_s:g} s", remedy="Give it more time with --timeout.")
+        raise NoAnswer(f"no request arrived in {wait_s:g} s", remedy="Give it more time with --timeout.")
     return AnsweredRequests(answered, rejected)

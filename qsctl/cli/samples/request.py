@@ -102,7 +102,7 @@ def request(
         if len(found) < replies:
             reply_queue = f"{reply_topic or topic + 'Reply'}@{subscriber}"
             raise NoAnswer(
-                f"{len(found)} of {replies} replies to {identity} came in {wait_s:g} s",
+                f"{len(found)} of {replies} replies to {identity} arrived in {wait_s:g} s",
                 remedy="Check that a replier is running, or give it more time with --timeout. A late reply waits: "
                 f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service.service}",
             )

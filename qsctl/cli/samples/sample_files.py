@@ -240,7 +240,9 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
             yield from _rows_of(batch, expansion)
     except (pyarrow.ArrowException, OSError, OverflowError, ValueError, KeyError) as error:
         # A name may not be UTF-8, and the file's two schemas may have different columns.
-        raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
+        raise InvalidInput(
+            f"{name} is not a Parquet file: {error}", remedy="Give --format jsonl if it is one."
+        ) from None
 
 
 class _FileExpansion:

@@ -146,7 +146,7 @@ def _precision(texts: list[str] | None) -> float:
     share = float(found[1]) / 100.0 if found and found[1].count(".") < 2 else 0.0
     if not 0.0 < share < 1.0:
         raise UsageError(
-            f"--precision {' '.join(texts)!r} is not a share of what --rare asks for",
+            f"--precision {' '.join(texts)!r} is not a relative half width for --rare",
             remedy="Write the half width of its interval relative to it: --precision 10%.",
         )
     return share

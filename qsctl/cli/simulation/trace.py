@@ -140,13 +140,13 @@ def trace(
     Within a step, messages arrive at random at the recorded rate. Without --out the rates are shown.
     """
     if (source is None) != bool(query and prometheus) or (source is not None and (query or prometheus)):
-        raise UsageError("what is asked, or which file is read, is not clear",
+        raise UsageError("name either a query of Prometheus or a file",
                          remedy="Give QUERY and --prometheus, or --from FILE.")  # fmt: skip
     if out is not None and out.exists() and not force:
         raise UsageError(f"{out} exists already", remedy="Choose another name, or overwrite it with --force.")
     rates = _exported(source) if source is not None else _asked(query, prometheus, last, until, step, timeout)
     if rates.left_out:
-        note(f"{rates.left_out} values are no rates, and count as 0")
+        note(f"{rates.left_out} values are not rates, and count as 0")
     if out is None:
         return TracedRates("", 0, rates)
     from qsctl.sim.arrivals.from_rates import trace_of_rates, write_trace

@@ -103,7 +103,7 @@ def what_if(
 
     checked_confidence(confidence)
     if not queue.is_given:
-        raise UsageError("no queue is named", remedy="Name a preset with --broker, or what a tool lists with --from.")
+        raise UsageError("no queue is named", remedy="Name a preset with --broker, or a listing of a tool with --from.")
     if not queue.work and "work" not in queue.given():
         raise UsageError(
             "the time that a consumer works on a message is not known",

@@ -56,7 +56,7 @@ def show(looker: Looker, *, is_run: bool) -> None:
             curses.wrapper(_loop, looker, look, is_run)
     except curses.error as error:
         raise Unavailable(
-            f"this terminal cannot be used: {error}", remedy="Set TERM to what it is, for example xterm-256color."
+            f"this terminal cannot be used: {error}", remedy="Set TERM to its type, for example xterm-256color."
         ) from None
     except KeyboardInterrupt:
         return

@@ -47,7 +47,7 @@ class Watched(DeclaredResult):
 )
 def top(
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="Time between two looks, a duration such as 500ms or 2s.")
+        str, typer.Option(metavar="TIME", help="Time between two readings, a duration such as 500ms or 2s.")
     ] = "2s",
     run: Annotated[
         str | None,

@@ -98,7 +98,7 @@ def _answer(link: Connection, timeout_s: float) -> object:
         if link.poll(timeout_s):
             return link.recv()
     except EOFError:
-        raise NoAnswer("a process of the benchmark ended by itself", remedy="Look at what it wrote above.") from None
+        raise NoAnswer("a process of the benchmark ended unexpectedly", remedy="See its output above.") from None
     raise NoAnswer(f"a process of the benchmark did not answer in {timeout_s:g} s", remedy="Use a lower rate.")
 
 

@@ -50,7 +50,7 @@ def _children_problems(element: _Element, described: ElementModel) -> Iterator[P
             unknown.append(tag)
             yield _unknown_child(element, child, described)
         elif tag in seen and tag in described.single_children:
-            yield problem_at(child, f"<{tag}> stands twice in <{element.tag}>", found=f"<{tag}>", allowed="once")
+            yield problem_at(child, f"<{tag}> occurs twice in <{element.tag}>", found=f"<{tag}>", allowed="once")
         seen.add(tag)
     for tag in sorted(described.required_children - seen):
         if any(did_you_mean(other, [tag]) for other in unknown):

@@ -45,7 +45,7 @@ def _is_loose(text: str) -> bool:
 def _problem(element: _Element, what: str, text: str) -> Problem:
     return problem_at(
         element,
-        f"{what} has a truth value in a spelling of its own",
+        f"{what} has an unusual truth value",
         severity=Severity.ERROR,
         found=text,
         allowed=_ALLOWED,

@@ -54,7 +54,7 @@ def required_and_single_children(root: _Element) -> Iterator[Problem]:
             if most is not None and len(found) > most:
                 yield problem_at(
                     found[most],
-                    f"<{tag}> stands {len(found)} times in <{element.tag}>",
+                    f"<{tag}> occurs {len(found)} times in <{element.tag}>",
                     found=f"{len(found)} times",
                     allowed="once" if least else "at most once",
                     suggestion="There is one dead-letter queue in a shared subscriber [QS 3.3.11]."

@@ -104,7 +104,7 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
                 step,
                 f"the names of {what} are too long together",
                 found=f"{size_bytes} bytes: {name}",
-                allowed=f"at most {WIRE_NAME_BYTES_MAX} bytes with what stands between them",
+                allowed=f"at most {WIRE_NAME_BYTES_MAX} bytes with the separators between them",
             )
 
 

@@ -20,7 +20,7 @@ def properties_stand_once(root: _Element) -> Iterator[Problem]:
             child = element.find("name")
             name = text_of(child) if child is not None else ""
             if name and name in seen:
-                yield problem_at(element, f"the property {name} stands twice", found=name, allowed="once")
+                yield problem_at(element, f"the property {name} is given twice", found=name, allowed="once")
             seen.add(name)
 
 

@@ -164,7 +164,7 @@ def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
     if replication.enabled and replication.queue_instances < 2:
         yield place.warning(
             "queue_qos/replication/replication_settings/queue_instances",
-            "a single instance is no replication",
+            "a single instance is not replicated",
             found=str(replication.queue_instances),
             allowed="2 or more",
         )

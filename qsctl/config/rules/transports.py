@@ -69,7 +69,7 @@ def transports_are_served(place: ServicePlace) -> Iterator[Problem]:
             message = f"{who} asks for TCP, and is served over UDP alone (--without-tcp)"
             yield place.warning(path, message, found=", ".join(mapping.left_out), suggestion=_OVER_UDP)
         for unmet in mapping.refused:
-            message = f"{who} asks for what DDS cannot do here: {unmet}"
+            message = f"{who} requires what DDS does not support here: {unmet}"
             yield place.unsupported(path, message, found=unmet.name, suggestion=_REMOVE)
         for unmet in mapping.unmet:
             if unmet.consequence is Consequence.WARNED:

@@ -230,7 +230,11 @@ class _IdlReader:
             self._element("include", {"file": included[1]}, token.line)
         elif not _HARMLESS.match(token.text):
             raise _refused(
-                self._name, token.line, "there is no preprocessor here", token.text, "#include, #pragma, include guards"
+                self._name,
+                token.line,
+                "this preprocessor directive is not supported",
+                token.text,
+                "#include, #pragma, include guards",
             )
 
     def _module(self, token: _Token, depth: int) -> None:

@@ -168,7 +168,7 @@ class TypeReader:
                 )
                 continue
             if literal in values or number in numbers:
-                self._scope.wrong(enumerator, f"{literal} or its number stands twice in the enumeration", found=literal)
+                self._scope.wrong(enumerator, f"{literal} or its number occurs twice in the enumeration", found=literal)
                 continue
             values[literal] = number
             numbers.add(number)
@@ -228,7 +228,7 @@ class TypeReader:
         for element in parent.findall("member"):
             member = self._member(element, module)
             if member.name in seen:
-                self._scope.wrong(element, f"the member {member.name} stands twice", found=member.name, allowed="once")
+                self._scope.wrong(element, f"the member {member.name} occurs twice", found=member.name, allowed="once")
                 continue
             seen.add(member.name)
             yield member
@@ -270,7 +270,7 @@ class TypeReader:
                     continue
                 value = self._label(label, text, plain, each.module)
                 if value in seen:
-                    self._scope.wrong(label, f"the case {text} stands twice in {name}", found=text, allowed="once")
+                    self._scope.wrong(label, f"the case {text} occurs twice in {name}", found=text, allowed="once")
                     continue
                 seen.add(value)
                 labels.append(value)
@@ -321,7 +321,7 @@ class TypeReader:
                 )
                 continue
             if literal in flags:
-                self._scope.wrong(flag, f"the flag {literal} stands twice", found=literal, allowed="once")
+                self._scope.wrong(flag, f"the flag {literal} occurs twice", found=literal, allowed="once")
                 continue
             flags[literal] = position
             positions.add(position)

@@ -111,7 +111,7 @@ def _wrong_struct(struct: Struct, definitions: Mapping[str, Definition]) -> Iter
             if member.name in names:
                 yield WrongDefinition(
                     struct.name,
-                    f"the member {member.name} stands in {struct.name} and in its base",
+                    f"the member {member.name} is in {struct.name} and in its base",
                     member.name,
                     "once",
                 )
@@ -157,7 +157,7 @@ def _wrong_union(union: Union, definitions: Mapping[str, Definition]) -> Iterato
         yield WrongDefinition(union.name, f"{union.name} has several default cases", "default", "at most one")
     for name, count in Counter(case.member.name for case in union.cases).items():
         if count > 1:
-            yield WrongDefinition(union.name, f"the member {name} stands {count} times in {union.name}", name, "once")
+            yield WrongDefinition(union.name, f"the member {name} occurs {count} times in {union.name}", name, "once")
         if name == "discriminator":
             yield WrongDefinition(
                 union.name,

@@ -53,8 +53,8 @@ def move_samples(
     """Move samples to another queue of the service; the reply lists those that remain in the source.
 
     Raises:
-        Refused: there are too many samples, source and target are the same queue, the source was created anew since the
-            client read it, or `HostedService.move` refuses.
+        Refused: there are too many samples, source and target are the same queue, the source was created again since
+            the client read it, or `HostedService.move` refuses.
     """
     samples = command.samples
     _check_count(samples)
@@ -63,7 +63,7 @@ def move_samples(
     if command.payloads and len(command.payloads) != len(samples):
         raise Refused(f"{len(samples)} samples are named with {len(command.payloads)} payloads", remedy="One each.")
     if command.incarnation not in (NIL_INCARNATION, host.queue(source).incarnation):
-        raise Refused(f"queue {short_name(source)} was created anew", remedy="Read its samples again.")
+        raise Refused(f"queue {short_name(source)} was deleted and created again", remedy="Read its samples again.")
     held = [_held(host, source, each) for each in samples]
     became = host.move(now, source, target, held, command.payloads, begins_anew=command.begins_anew)
     absent = tuple(at for at, each in enumerate(became) if each is Insertion.NOT_WAITING)
@@ -123,4 +123,4 @@ def _held(host: HostedService, queue: ResourceIdentifier, meant: HeldSample) -> 
 
 def _check_count(samples: Sequence[object]) -> None:
     if len(samples) > SAMPLES_MAX:
-        raise Refused(f"the command names {len(samples)} samples", remedy=f"Name {SAMPLES_MAX} at most, and go on.")
+        raise Refused(f"the command names {len(samples)} samples", remedy=f"Name at most {SAMPLES_MAX} in one command.")

@@ -68,7 +68,7 @@ def command_of(
     if wanted is CommandAction.SHUTDOWN:
         _no_body(wanted, body)
         if resource not in ("", "/"):
-            raise UsageError(f"SHUTDOWN takes no resource, not {resource!r}", remedy="It stops the whole service.")
+            raise UsageError(f"SHUTDOWN accepts no resource, found {resource!r}", remedy="It stops the whole service.")
         return Shutdown()
     identifier = parse_resource(resource)
     match wanted:
@@ -171,15 +171,15 @@ def only_if_empty(body: str) -> bool:
     if body.strip() not in ("", ONLY_IF_EMPTY):
         raise UsageError(
             f"the body of this DELETE is {body.strip()[:80]!r}",
-            remedy=f"Leave it out, or write {ONLY_IF_EMPTY}: what holds samples is then not deleted.",
+            remedy=f"Leave it out, or write {ONLY_IF_EMPTY}, with which nothing that holds samples is deleted.",
         )
     return bool(body.strip())
 
 
 def _no_body(action: CommandAction, body: str) -> None:
     if body.strip():
-        raise UsageError(f"{action} takes no body here", remedy="Leave the body out.")
+        raise UsageError(f"{action} accepts no body here", remedy="Leave the body out.")
 
 
 def _no_such_command(action: CommandAction, resource: ResourceIdentifier, wanted: str) -> Refused:
-    return Refused(f"{action} does not exist for {resource}", remedy=f"{action} takes {wanted}.")
+    return Refused(f"{action} does not exist for {resource}", remedy=f"{action} accepts {wanted}.")

@@ -91,7 +91,7 @@ def find(database: Database, mid: MessageId) -> Message:
             return message
     raise NotFound(
         f"there is no message {mid} in the recovery or error database",
-        remedy="`qsctl engine dump` lists what there is.",
+        remedy="`qsctl engine dump` lists the messages.",
     )
 
 

@@ -297,7 +297,8 @@ class Hosting:
         owner = hosted.implicit.get(name)
         if owner is not None:
             raise Refused(
-                f"queue {name!r} is the reply queue of {owner!r}", remedy=f"Delete {owner!r}; it goes with it."
+                f"queue {name!r} is the reply queue of {owner!r}",
+                remedy=f"Delete {owner!r} instead, which deletes its reply queue too.",
             )
         users = [queue.settings.name for queue in hosted.queues.values() if queue.settings.dead_letter_queue == name]
         if users:

@@ -36,7 +36,7 @@ class Insertion(Enum):
     HELD_BACK = "the service enqueues nothing new, for its memory is at its limit"
     NOT_STORED = "the service has suspended the queue: its disk is full or fails"
     EXPIRED = "its lifespan is over"
-    NO_DEAD_LETTER = "a dead-letter queue takes only dead letters, with the queue that they come from and a reason"
+    NO_DEAD_LETTER = "a dead-letter queue accepts only dead letters, with the queue that they come from and a reason"
     NOT_WAITING = "its queue does not hold it any more, or a consumer has it"
     NO_PAYLOAD = "its payload is on disk only, and the queue keeps payloads in memory"
 

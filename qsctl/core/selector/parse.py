@@ -89,11 +89,11 @@ def parse_selector(text: str) -> Expression:
         return cast("Expression", built.node)
     except UnexpectedCharacters as error:
         at = cast("int", error.pos_in_stream)
-        raise SelectorSyntaxError(text, at, f"{_word_at(text, at)!r} cannot stand here", _spoken(parser)) from None
+        raise SelectorSyntaxError(text, at, f"{_word_at(text, at)!r} is not allowed here", _spoken(parser)) from None
     except UnexpectedToken as error:
         ended = error.token.type == "$END"
         at = len(text) if ended else error.token.start_pos or 0
-        problem = "it ends too early" if ended else f"{str(error.token)!r} cannot stand here"
+        problem = "it ends too early" if ended else f"{str(error.token)!r} is not allowed here"
         raise SelectorSyntaxError(text, at, problem, _spoken(parser)) from None
     except Misfit as misfit:
         raise SelectorSyntaxError(text, misfit.offset, misfit.problem, remedy=misfit.remedy) from None

@@ -95,7 +95,7 @@ class _Walk:
         self._visited += 1
         if self._visited > _VISITED_MAX:
             line = 0 if node.start_mark is None else node.start_mark.line + 1
-            raise refusal(self._file, "there is too much in this file", line=line,
+            raise refusal(self._file, "the file has too many values or is nested too deeply", line=line,
                           allowed=f"at most {_VISITED_MAX} values, what aliases repeat included")  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _check_bounds(text: str, file: str) -> None:
         if depth > _NESTED_MAX or count > _EVENTS_MAX:
             allowed = f"at most {_NESTED_MAX} levels and {_EVENTS_MAX:,} values"
             line = 0 if event.start_mark is None else event.start_mark.line + 1
-            raise refusal(file, "there is too much in this file", line=line, allowed=allowed)
+            raise refusal(file, "the file has too many values or is nested too deeply", line=line, allowed=allowed)
 
 
 def _tasks(node: Any, vpns: Scope, scope: Scope, walk: _Walk) -> Iterator[tuple[Any, Any, Scope]]:
@@ -296,13 +296,13 @@ def _read_settings(node: Any, scope: Scope, draft: Draft, drafts: Drafts, walk: 
     if not isinstance(settings, yaml.MappingNode):
         text = _text(settings) or ""
         if "{{" in text:
-            drafts.warn("settings are not known here", line=line, place=f"{draft.place}/settings", found=text,
+            drafts.warn("the settings are not in the file", line=line, place=f"{draft.place}/settings", found=text,
                         hint="All of them are left out.")  # fmt: skip
             for setting in BY_SEMP_V2.values():
                 if setting.field not in draft.values:
                     draft.unknown[setting.field] = shown(text)
             return
-        drafts.error("settings is no mapping", line=line, place=f"{draft.place}/settings", found=text,
+        drafts.error("settings is not a mapping", line=line, place=f"{draft.place}/settings", found=text,
                      allowed="a mapping of SEMP v2 attributes")  # fmt: skip
         return
     for key, value in walk.pairs(settings).items():

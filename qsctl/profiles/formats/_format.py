@@ -130,5 +130,5 @@ def _root_tag(text: str) -> str:
 
 def _unknown(name: str, found: str) -> Exception:
     allowed = "; ".join(f"{each} ({DESCRIPTIONS[each]})" for each in Format)
-    return refusal(name, "the file looks like no format of client profiles", found=" ".join(found.split()),
+    return refusal(name, "the format of this file is not recognized", found=" ".join(found.split()),
                    allowed=allowed, suggestion="Name its format with --from.")  # fmt: skip

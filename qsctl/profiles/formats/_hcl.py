@@ -201,7 +201,7 @@ class HclValues:
         """
         self._steps += 1
         if self._steps > _STEPS_MAX:
-            raise refusal(self._file, "there is too much in this file", line=_line(tree),
+            raise refusal(self._file, "the file has too many values", line=_line(tree),
                           allowed=f"at most {_STEPS_MAX:,} values, what expressions repeat included")  # fmt: skip
         found = self._value(tree, scope)
         if isinstance(found, str) and len(found) > _CHARACTERS_MAX:

@@ -67,7 +67,9 @@ def read(data: bytes, drafts: Drafts) -> None:
         is_whole = not any(_local(each) == "more-cookie" for each in root.iterdescendants("{*}*"))
         _read_page(root, drafts)
     if not is_whole:
-        drafts.warn("the reply goes on: its last page has a more-cookie", hint="Send the request in the more-cookie.")
+        drafts.warn(
+            "the reply is incomplete: its last page has a more-cookie", hint="Send the request in the more-cookie."
+        )
 
 
 def _replies(data: bytes, file: str) -> bytes:

@@ -55,7 +55,7 @@ def _instances(block: HclBlock, values: HclValues, drafts: Drafts) -> Iterator[t
         pairs = items_of(value)
         if pairs is None:
             found = value.text if isinstance(value, NotKnown) else shown(str(value)[:100])
-            drafts.warn("for_each is not known here", line=line, place=place, found=found,
+            drafts.warn("the value of for_each is not in the file", line=line, place=place, found=found,
                         hint="One profile stands for all of its instances.")  # fmt: skip
             yield {}, ""
             return
@@ -67,7 +67,7 @@ def _instances(block: HclBlock, values: HclValues, drafts: Drafts) -> Iterator[t
         count = values.value(tree, {})
         if not isinstance(count, int) or isinstance(count, bool):
             found = count.text if isinstance(count, NotKnown) else shown(str(count)[:100])
-            drafts.warn("count is not known here", line=line, place=place, found=found,
+            drafts.warn("the value of count is not in the file", line=line, place=place, found=found,
                         hint="One profile stands for all of its instances.")  # fmt: skip
             yield {}, ""
             return
@@ -84,7 +84,7 @@ def _read_resource(block: HclBlock, scope: Mapping[str, object], label: str, val
         levels = {name: values.value(tree, scope) for name, (tree, _) in nested.arguments.items()}
         given.setdefault(nested.words[0], (levels, nested.line))
     for name, line in block.repeated:
-        drafts.error(f"{name} stands twice in one block", line=line, place=f"resource[{label}]/{name}", allowed="once")
+        drafts.error(f"{name} occurs twice in one block", line=line, place=f"resource[{label}]/{name}", allowed="once")
     add_resource(given, drafts, is_link=block.words[1] == LINK, label=label, line=block.line)
 
 

@@ -145,7 +145,7 @@ class Drafts:
         spelled = name or field_name
         draft.values.pop(field_name, None)
         draft.unknown[field_name] = shown(text)
-        self.warn(f"{spelled} is not known here", line=line, place=f"{draft.place}/{spelled}", found=text,
+        self.warn(f"the value of {spelled} is not in the file", line=line, place=f"{draft.place}/{spelled}", found=text,
                   hint=hint or "It is left out: its value is elsewhere.")  # fmt: skip
 
     def forget(self, name: str, message_vpn: str) -> None:

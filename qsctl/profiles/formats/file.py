@@ -94,7 +94,8 @@ class ProfileFile:
         for read in used:
             problems += [
                 Problem(Severity.ERROR, self.name, 0, f"{_PLACE}{read.profile.name}]/{field}",
-                        f"{field} is not known here", text, suggestion="Replace it by its value in a copy of the file.")
+                        f"the value of {field} is not in the file", text,
+                        suggestion="Replace it by its value in a copy of the file.")
                 for field, text in read.unknown.items()
                 if field not in {*but, *_NAMES}
             ]  # fmt: skip

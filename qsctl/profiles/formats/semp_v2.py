@@ -141,7 +141,7 @@ def _read_object(found: _Object, message_vpn: object, drafts: Drafts, lines: _Li
         setting = BY_SEMP_V2.get(attribute) if attribute else None
         if key in found.repeated:
             drafts.error(
-                f"{key} stands twice in one object", line=line, place=f"{draft.place}/{key}", found=raw, allowed="once"
+                f"{key} occurs twice in one object", line=line, place=f"{draft.place}/{key}", found=raw, allowed="once"
             )
         elif setting is not None:
             _put(drafts, draft, setting, raw, line, key)

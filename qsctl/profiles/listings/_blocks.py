@@ -64,7 +64,7 @@ def read_neighbor(source: ListingText) -> NeighborQueues:
         rows = read_rows(source, NEIGHBOR_TABLE, NEIGHBOR_QUEUES, f"{where} {connection}")
         check_complete(source, rows, NEIGHBOR_QUEUES, f"{where} {connection}")
         if any(connection == each.name for each in connections):
-            source.note(f"{connection} stands a second time", path=where, found=connection, allowed="each once", at=at)
+            source.note(f"{connection} occurs a second time", path=where, found=connection, allowed="each once", at=at)
             continue
         connections.append(NeighborConnection(connection, _statistics(rows)))
     if not connections or is_row(source):

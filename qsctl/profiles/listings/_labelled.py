@@ -62,7 +62,7 @@ def read_labelled(source: ListingText, labels: tuple[Label, ...]) -> Labelled:
     for text, value, at in spans:
         label = by_text[text]
         if label.field in found.values:
-            source.note(f"{text} stands a second time", found=value, allowed="each label once", at=start + at)
+            source.note(f"{text} occurs a second time", found=value, allowed="each label once", at=start + at)
         elif label.field:
             assert label.kind is not None
             found.values[label.field] = _value(source, text, label.kind, value, start + at)

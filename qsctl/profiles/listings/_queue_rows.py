@@ -94,7 +94,7 @@ def read_rows(
         if name not in names:
             source.note(f"there is no queue {name}", path=where, found=name, allowed=", ".join(names), at=at)
         elif any(name == each for each, _ in rows):
-            source.note(f"queue {name} stands a second time", path=where, found=name, allowed="each once", at=at)
+            source.note(f"queue {name} occurs a second time", path=where, found=name, allowed="each once", at=at)
         else:
             is_wanted = True
         figures = [_cell(source, table.columns[1 + number], f"{where} {name}") for number in range(len(table.fields))]

@@ -159,7 +159,7 @@ def _pages(data: bytes, reading: _SempReading, found: _FoundPage) -> Iterator[by
 def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number: int) -> bool:
     """Read one reply; return whether it shows something known, be it that nothing matched."""
     if root.tag not in {"rpc-reply", "show"}:
-        reading.note(root, "this is no reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
+        reading.note(root, "this is not a reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
         return False
     refusal = root.find("parse-error")
     if refusal is None:
@@ -194,7 +194,7 @@ def _read_page(root: _Element, reading: _SempReading, found: _FoundPage, number:
     if not known and show.find("client") is None and show.find("queue") is None:
         inside = ", ".join(f"<{child.tag}>" for child in show) or "nothing"
         reading.note(
-            show, f"page {number} shows what is no listing of clients", found=inside,
+            show, f"page {number} has no known listing", found=inside,
             allowed="<client> with client-queue, connection, slow-subscriber or stats; <stats>; <message-vpn>; "
             "<message-spool>; <queue> or <topic-endpoint>",
         )  # fmt: skip
@@ -263,7 +263,7 @@ def _read_client(client: _Element, reading: _SempReading, found: _FoundPage) -> 
         for queue in queues:
             row = _queue(queue, reading)
             if row is not None and row.queue in statistics:
-                reading.note(queue, f"queue {row.queue} stands a second time", found=row.queue, allowed="each once")
+                reading.note(queue, f"queue {row.queue} occurs a second time", found=row.queue, allowed="each once")
             elif row is not None:
                 statistics[row.queue] = row
         found.clients.append(ClientQueues(name=name, **values, queues=tuple(statistics.values())))

@@ -102,7 +102,7 @@ def _settings(base: DomainSettings, qos: Mapping[str, str], where: str, *, witho
     mapping = map_transport(properties_of(qos.get(_PARTICIPANT_QOS, "")), without_tcp=without_tcp)
     if mapping.refused:
         raise Refused(
-            f"{where} asks for what DDS cannot do here: {'; '.join(map(str, mapping.refused))}",
+            f"{where} requires what DDS does not support here: {'; '.join(map(str, mapping.refused))}",
             remedy="Remove these properties, or run the service where they exist; nothing is left out silently.",
         )
     if mapping.tcp is not None and not has_tcp():

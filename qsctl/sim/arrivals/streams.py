@@ -109,7 +109,7 @@ class ArrivalStreams:
             if traffic.to not in self.client_ranges:
                 known = ", ".join(self.client_ranges) or "none"
                 raise InvalidInput(
-                    f"traffic {traffic.name!r} goes to the group {traffic.to!r}; the groups are: {known}",
+                    f"traffic {traffic.name!r} is sent to the group {traffic.to!r}; the groups are: {known}",
                     remedy="Name a group of the scenario.",
                 )
             streams, topics, per_second = self._streams(scenario, replication, number, traffic, topic_base)

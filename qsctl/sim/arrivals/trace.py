@@ -101,7 +101,7 @@ def _header(path: Path) -> list[str]:
     try:
         names = next(csv.reader([text.rstrip("\r\n").partition("\r")[0]]), [])
     except csv.Error as error:
-        raise InvalidInput(f"{path}: line {line}: the header is no CSV: {error}", remedy=_COLUMNS) from None
+        raise InvalidInput(f"{path}: line {line}: the header is not CSV: {error}", remedy=_COLUMNS) from None
     _check_names(path, f"line {line}: ", names)
     return names
 
@@ -117,7 +117,7 @@ def _check_names(path: Path, place: str, names: Sequence[str]) -> None:
         columns = [str(number + 1) for number, each in enumerate(names) if each == name]
         if len(columns) > 1:
             raise InvalidInput(
-                f"{path}: {place}the column {name} is there {len(columns)} times: columns {' and '.join(columns)}",
+                f"{path}: {place}the column {name} occurs {len(columns)} times: columns {' and '.join(columns)}",
                 remedy="Leave one of them, or rename the others.",
             )
 
@@ -177,7 +177,7 @@ def _explain(path: Path, names: Sequence[str]) -> int:
                 if name == "queue" and _queue_number(cell) < 0:
                     raise _no_queue(f"{path}: line {line}", cell)
     except csv.Error as error:
-        raise InvalidInput(f"{path}: a line is no CSV: {error}", remedy="Give one row a line.") from None
+        raise InvalidInput(f"{path}: a line is not CSV: {error}", remedy="Give one row a line.") from None
     except OSError as error:
         _refuse(path, error)
     return count
@@ -197,7 +197,7 @@ def _queue_number(cell: str) -> int:
 
 def _no_queue(place: str, cell: object) -> InvalidInput:
     found = "is empty" if cell in (None, "") else f"{shown(str(cell))!r} is not one of {_QUEUES_ALLOWED}"
-    return InvalidInput(f"{place}: queue {found}", remedy="Correct that row.")
+    return InvalidInput(f"{place}: the queue {found}", remedy="Correct that row.")
 
 
 def _place(path: Path, row: int) -> str:

@@ -291,10 +291,12 @@ def _limited(
     match trouble.reason.key:
         case "application" if delivered > 0:
             service_ns = max(1, round(SECOND_NS / delivered))
-            note("service-time/duration", format_duration(service_ns), f"it takes {delivered:,.6g} messages a second")
+            note(
+                "service-time/duration", format_duration(service_ns), f"it receives {delivered:,.6g} messages a second"
+            )
             return replace(made, service_time=ConstantTime(service_ns))
         case "application":
-            note("pause[*]/duration", "the whole run", "its window is closed and it takes no message")
+            note("pause[*]/duration", "the whole run", "its window is closed and it receives no message")
             return replace(made, pauses=(ClientInterval(0, LONGEST_S * SECOND_NS),))
         case "loss" if trouble.limit.loss:
             note("loss", f"{trouble.limit.loss:.3g}", "retransmissions a segment")
@@ -304,7 +306,7 @@ def _limited(
             return replace(made, receive_buffer_bytes=trouble.limit.window_bytes)
         case _ if is_losing and delivered > 0:
             bits = max(1, round(delivered * _size(group) * 8))
-            note("link-rate", f"{bits} bit/s", "what it is sent while it loses messages; the cause is not captured")
+            note("link-rate", f"{bits} bit/s", "the rate sent to it while it loses messages; the cause is not captured")
             return replace(made, link_rate_bits_per_second=bits)
         case _:
             return made

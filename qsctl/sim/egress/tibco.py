@@ -32,7 +32,7 @@ def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: i
     for traffic in scenario.traffic:
         if traffic.queue is not Queue.D_1:
             raise InvalidInput(
-                f"traffic {traffic.name!r} goes to queue {traffic.queue}; a TIBCO client has one message queue",
+                f"traffic {traffic.name!r} is sent to queue {traffic.queue}; a TIBCO client has one message queue",
                 remedy="Leave the queue out.",
             )
     return egress_run(scenario, replication, level, chunk_rows)

@@ -99,7 +99,7 @@ def content_of(path: Path, folder: Path) -> RecoveryContent | None:
     content = _read(path, copy, KIND)
     if content is None:
         return None
-    report = DamageReport(path, 0, _PAGE_BYTES, DamageKind.CHECKSUM, "the first page is damaged, and was made anew")
+    report = DamageReport(path, 0, _PAGE_BYTES, DamageKind.CHECKSUM, "the first page was damaged, and is rebuilt")
     return content._replace(damage=(*damage, report, *content.damage))
 
 

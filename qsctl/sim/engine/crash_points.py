@@ -135,7 +135,7 @@ def _expected(scenario: Scenario) -> Mapping[Source, frozenset[Item]]:
         if item in found[source] and REPLY_STEP not in item[1]:
             raise InvalidInput(
                 f"scenario {scenario.name!r}: message {source[1]} of {source[0]} has two results for {item[0]} "
-                f"that are alike ({item[1]}): what comes twice could not be distinguished from what is lost",
+                f"that are alike ({item[1]}): a duplicate could not be distinguished from a loss",
                 remedy='Let one of them go through <pre does="change" text="…"/> or <post does="change" text="…"/>.',
             )
         found[source].add(item)
@@ -265,7 +265,7 @@ class _Explorer:
                 if nested < 0:
                     row.lost += len(missing)
             if source in twice:
-                wrong.append(f"came twice, not marked: {_shown(twice[source])}")
+                wrong.append(f"delivered twice without the flag of a possible duplicate: {_shown(twice[source])}")
             self.violations += [Violation(self.number, nested, row.after, source, what) for what in wrong]
             row.violations += len(wrong)
 

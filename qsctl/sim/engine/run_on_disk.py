@@ -157,7 +157,7 @@ def _beginning(held: Database, peers: Peers, from_ns: Nanoseconds | None) -> Nan
     if held.start and from_ns < peers.at_ns:
         raise UsageError(
             f"--from {format_duration(from_ns)} is before {format_duration(peers.at_ns)}, where the database ends",
-            remedy="Leave --from out: the run goes on where the database ends; or name a new database.",
+            remedy="Leave --from out: the run continues where the database ends; or name a new database.",
         )
     return from_ns
 

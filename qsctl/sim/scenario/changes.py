@@ -72,13 +72,13 @@ def spans(intervals: Iterable[ClientInterval | WorkOutage], horizon_ns: Nanoseco
     for interval in intervals:
         if interval.start_ns < 0 or interval.duration_ns <= 0 or interval.every_ns <= 0:
             raise InvalidInput(
-                f"an interval starts at {interval.start_ns} ns, lasts {interval.duration_ns} ns and comes again after "
+                f"an interval starts at {interval.start_ns} ns, lasts {interval.duration_ns} ns and repeats every "
                 f"{interval.every_ns} ns",
                 remedy="Start at 0 or later; last and repeat after more than 0.",
             )
         if (horizon_ns - interval.start_ns) // interval.every_ns > MANY_INTERVALS:
             raise InvalidInput(
-                f"an interval that comes again every {interval.every_ns} ns happens more than a million times",
+                f"an interval that repeats every {interval.every_ns} ns happens more than a million times",
                 remedy="Use a longer period or a slower reading delay.",
             )
         start = interval.start_ns

@@ -86,7 +86,7 @@ def parse_question(text: str) -> Question:
 def no_such_queue(queue: str, names: Sequence[str]) -> InvalidInput:
     """Return the error for a queue that receives no messages."""
     return InvalidInput(
-        f"--rare: no messages come to a queue {queue!r}", remedy=f"Name one of {', '.join(names) or 'the scenario'}."
+        f"--rare: no messages reach a queue {queue!r}", remedy=f"Name one of {', '.join(names) or 'the scenario'}."
     )
 
 

@@ -224,7 +224,7 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
         if gap.torn:
             kind, what = DamageKind.TORN_TAIL, "the last write was cut short"
         elif not gap.size_bytes:
-            kind, what = DamageKind.CHECKSUM, "records are missing that stood here"
+            kind, what = DamageKind.CHECKSUM, "records that were written here are missing"
         else:
             kind, what = DamageKind.CHECKSUM, "bytes that match no checksum"
         reports.append(DamageReport(path, gap.offset, gap.size_bytes, kind, what))

@@ -199,7 +199,7 @@ def opened_stream(path: str, table: str, columns: Sequence[str], parts_at_once: 
             import pyspark
 
             raise UsageError(
-                f"PySpark {pyspark.__version__} has no limit of a stream's source in Python",
+                f"PySpark {pyspark.__version__} cannot limit the parts of a streaming trigger",
                 remedy="Leave out the option maxPartsPerTrigger, or install PySpark 4.2 or later.",
             ) from None
         return RecordingStream(folder, table, columns)

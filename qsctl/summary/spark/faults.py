@@ -39,7 +39,7 @@ def _master(match: re.Match[str]) -> QsctlError:
 def _no_filesystem(match: re.Match[str]) -> QsctlError:
     what = f"the scheme {match['scheme']}:" if match["scheme"] else f"the class {match['class']}"
     return Unavailable(
-        f"this Spark has nothing that reads and writes {what}",
+        f"this Spark has no connector for {what}",
         remedy="Give it the connector of its Hadoop release, as in "
         "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0 for s3a:, or --conf spark.jars=FILE.jar.",
     )
@@ -202,7 +202,7 @@ def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator
         yield
     except Py4JNetworkError as error:
         raise Unavailable(
-            "the Java machine that runs Spark went away",
+            "the Java machine that runs Spark has ended",
             remedy="It may have been out of memory: try --conf spark.driver.memory=8g.",
         ) from error
     except (Py4JError, PySparkException) as error:

@@ -142,7 +142,7 @@ class LocalRunner(Runner):
                     self._end_broken()
                     if not done_in_pool:
                         raise Unavailable(
-                            "a process that simulates ended by itself",
+                            "a process that simulates ended unexpectedly",
                             remedy='Guard the start of the program with `if __name__ == "__main__":`, or give '
                             "workers=1.",
                         )

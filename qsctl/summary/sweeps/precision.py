@@ -115,7 +115,7 @@ def reached(wanted: Sequence[Precision], replications: Sequence[Sequence[Figures
             pairs = [(queue, measure) for queue in queues for measure in _USUAL]
         elif each.queue not in queues:
             raise UsageError(
-                f"--precision: no message comes to a queue {each.queue}", remedy=f"Use {', '.join(queues)}."
+                f"--precision: no message reaches a queue {each.queue}", remedy=f"Use {', '.join(queues)}."
             )
         else:
             pairs = [(each.queue, each.measure)]

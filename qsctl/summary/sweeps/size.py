@@ -267,7 +267,7 @@ def _check_queues(targets: Sequence[Target], queues: Sequence[str]) -> None:
     for target in targets:
         if target.queue not in queues:
             raise UsageError(
-                f"--target {target.text!r}: no message comes to a queue {target.queue}",
+                f"--target {target.text!r}: no message reaches a queue {target.queue}",
                 remedy=f"The scenario has traffic in {', '.join(queues)}.",
             )
 

@@ -135,7 +135,7 @@ def read_sweep(folder: Location) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{file} cannot be read: {error}", remedy="Run the sweep into another folder.") from None
     if not isinstance(document, dict):
-        raise Damaged(f"{file} holds no object", remedy="Run the sweep into another folder.")
+        raise Damaged(f"{file} is not a JSON object", remedy="Run the sweep into another folder.")
     if document.get("format") != SWEEP_FORMAT:
         raise Damaged(
             f"{file} has format {document.get('format')!r}; this qsctl reads {SWEEP_FORMAT}",

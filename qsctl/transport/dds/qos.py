@@ -109,7 +109,7 @@ def map_qos(xml: str) -> MappedQos:
     try:
         element = etree.fromstring(xml.encode(), parser)
     except etree.XMLSyntaxError as error:
-        raise InvalidInput(f"a QoS element that is no XML: {error}") from error
+        raise InvalidInput(f"a QoS element is not XML: {error}") from error
     policies: dict[str, Any] = {}
     unsupported: list[str] = []
     known = _WRITER_POLICIES if "datawriter" in str(element.tag) else _READER_POLICIES

@@ -128,7 +128,7 @@ def test_a_queue_from_xml_equals_the_one_from_options(qsctl: Shell, tmp_path: Pa
         (("create-queue",), 2, "the queue has no name"),
         (("create-queue", "a/b"), 2, "'a/b' is not a name for a queue"),
         (("create-queue", "Bills", "--xml", SNIPPET), 2, "'Bills' on the command line and 'Orders' in --xml"),
-        (("create-queue", "--xml", SNIPPET, "--max-count", "5"), 2, "--max-count cannot go with XML"),
+        (("create-queue", "--xml", SNIPPET, "--max-count", "5"), 2, "--max-count cannot be combined with XML"),
         (("create-queue", "--xml", SNIPPET, "--file", "x.xml"), 2, "--file and --xml are both given"),
         (("create-queue", "--file", "nowhere.xml"), 4, "there is no file nowhere.xml"),
         (("create-queue", "--xml", "<shared_reader_queue"), 1, ""),

@@ -50,7 +50,7 @@ def test_a_recording_is_for_its_user_alone(shell: Shell, tmp_path: Path) -> None
     ("arguments", "status", "text"),
     [
         (("stop",), ExitStatus.REFUSED, "no recording is in progress"),
-        (("start", "/proc/nowhere"), ExitStatus.REFUSED, "no folder can be made there"),
+        (("start", "/proc/nowhere"), ExitStatus.REFUSED, "the folder cannot be created"),
         (("start", "x", "--max", "much"), ExitStatus.USAGE, "'much' is not a size"),
         (("start", "x", "--max", "5"), ExitStatus.REFUSED, "too small"),
         (("start", "x", "--sample", "0%"), ExitStatus.USAGE, "'0%' is not a fraction"),

@@ -92,7 +92,7 @@ def test_what_cannot_be_a_context_is_refused(file: Path, arguments: tuple[str, .
         ("[contexts.a]\nservice = 7", "[contexts.a] service is 7"),
         ("[contexts.a]\nservices = 'dds:1'", "[contexts.a] has 'services'"),
         ("other = 1", "the file has 'other'"),
-        ("context = 'b'\n[contexts.a]", "context is 'b', which is no context"),
+        ("context = 'b'\n[contexts.a]", "context is 'b', which is not a context"),
         ("[", "cannot be read"),
         ("\xff", "cannot be read"),
     ],

@@ -113,7 +113,7 @@ def test_how_long_a_client_was_blocked() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("client", "desk-1", "--listing", LISTING), "there is no threshold"),
+        (("client", "desk-1", "--listing", LISTING), "no threshold is given"),
         (("client", "nobody", "-w", "1", "--listing", LISTING), "has no client 'nobody'"),
         (("client", "desk-1", "--queue", "X", "-w", "1", "--listing", LISTING), "has no queue of desk-1 'X'"),
         (("client", "desk-1", "-m", "colour", "-w", "1", "--listing", LISTING), "there is no measure 'colour'"),

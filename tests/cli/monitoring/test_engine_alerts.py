@@ -70,7 +70,7 @@ def body(comparison: str, duration: str = "once") -> str:
         (value("{Recovery  Database COUNT}", "> 10", "*"), 2, "is 11"),
         (value("{last receive}", "> 40", "orders"), 2, "orders is 49"),
         (value("oldest_age_s"), 2, "lab is 59"),
-        (value("status"), 1, "line 6, depth: VALUE status is not known here"),
+        (value("status"), 1, "line 6, depth: VALUE status is not supported"),
         (form("== down"), 1, "COMP '== down' is not a comparison with a number"),
         (form(duration="{a while}"), 1, "FOR 'a while' is not a duration"),
         (form().replace("{* * * * * *}", "8-17/*/*/*"), 1, "WINDOW '8-17/*/*/*' is not always"),

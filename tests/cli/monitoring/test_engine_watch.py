@@ -43,7 +43,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--thread", "rad"], 0, "OK: thread rad: queue_messages is 0, and no message of it was seen"),
         (["-m", "growth_per_min"], 3, "UNKNOWN: a rate needs two listings"),
         (["-m", "last_receive_s", "--thread", "rad"], 3, "UNKNOWN: no message that came in by thread rad is known"),
-        (["-m", "listing_age_s"], 3, "UNKNOWN: a database is not taken by a timer"),
+        (["-m", "listing_age_s"], 3, "UNKNOWN: a database has no listing whose age can be checked"),
         (["-m", "depth"], 3, "UNKNOWN: there is no measure 'depth'"),
         (["-s", "x"], 3, "UNKNOWN: 'x' is not a list of states"),
     ],

@@ -138,7 +138,7 @@ def test_columns_option_shows_the_raw_value_under_the_fields_own_name(capsys: py
 
 def test_unknown_column_is_refused_before_the_command_runs() -> None:
     for kind in (Lines, Written):
-        with pytest.raises(UsageError, match="no field of the result's rows"):
+        with pytest.raises(UsageError, match="not a field of the result's rows"):
             check_fields(view_of("place", "", "", wide=False), kind)
 
 

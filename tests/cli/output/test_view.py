@@ -105,8 +105,8 @@ def test_whatever_the_values_are_sorting_loses_none(values: list[Plain]) -> None
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (view("nme"), "--columns names 'nme', which is no field"),
-        (view(sort="-hold"), "--sort names 'hold', which is no field"),
+        (view("nme"), "--columns names 'nme', which is not a field"),
+        (view(sort="-hold"), "--sort names 'hold', which is not a field"),
     ],
 )
 def test_a_field_that_is_not_there_is_refused_with_the_nearest(wanted: View, message: str) -> None:

@@ -172,7 +172,7 @@ def test_a_value_that_is_not_known_is_shown_left_out_and_never_lost(tmp_path: Pa
     exported = json.loads(done.stdout)
     assert exported["unknown"] == ["d_1_max_depth_work_units"]
     assert exported["text"].count("max-depth 20000") == 4
-    assert "not known here, left out" in done.stderr
+    assert "values not in the file, left out" in done.stderr
     assert "1 value that cannot be read" in profile("lint", str(path), status=1).stdout
     for words in (("set", str(path), "elidingDelay=9"), ("import", str(path)), ("size", str(path))):
         assert "no valid value" in profile(*words, status=1).stderr

@@ -176,8 +176,8 @@ def test_a_change_that_may_have_been_made_is_not_sent_again(server: b.BrokerServ
 @pytest.mark.parametrize(
     ("words", "status", "text"),
     [
-        (("plan", "web.json"), ExitStatus.USAGE, "there is no broker"),
-        (("apply", "web.json#desks", "--broker", "http://h"), ExitStatus.NOT_FOUND, "no such client profile"),
+        (("plan", "web.json"), ExitStatus.USAGE, "no broker is given"),
+        (("apply", "web.json#desks", "--broker", "http://h"), ExitStatus.NOT_FOUND, "no client profile of this name"),
         (("show",), ExitStatus.USAGE, "there is no file"),
         (("show", "web.json", "--broker", "http://h"), ExitStatus.USAGE, "both given"),
         (("diff", "web.json"), ExitStatus.USAGE, "there is no file"),
@@ -203,7 +203,7 @@ def test_what_a_file_does_not_know_is_not_applied(server: b.BrokerServer, shell:
     Path("value.yml").write_text(task.format("default", "'{{ d }}'"))
     Path("name.yml").write_text(task.format("'{{ vpn }}'", 5))
     refused = shell("client-profile", "apply", "value.yml", "--yes", *at)
-    assert (refused.status, "eliding_delay_ms is not known here" in refused.err) == (ExitStatus.NO, True)
+    assert (refused.status, "the value of eliding_delay_ms is not in the file" in refused.err) == (ExitStatus.NO, True)
     refused = shell("client-profile", "apply", "name.yml", "--yes", *at)
     assert (refused.status, "--target-vpn" in refused.err) == (ExitStatus.USAGE, True)
     assert not changes(server)

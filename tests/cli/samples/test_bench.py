@@ -57,7 +57,7 @@ def test_bench_leaves_samples_of_others_alone(qsctl: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--duration", "0s"), "no time to measure"),
+        (("--duration", "0s"), "are out of range"),
         (("--consumers", "2"), "one consumer at a time"),
         (("Orders", "--persistent"), "--persistent is for a queue that is created"),
         (("--max-p99", "soon"), "--max-p99"),

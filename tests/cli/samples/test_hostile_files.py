@@ -124,7 +124,7 @@ def test_rows_that_repeat_one_content_without_end_are_refused_and_held_once(tmp_
 )
 def test_a_parquet_file_that_contradicts_itself_is_one_error(file: str, reason: str) -> None:
     corpus = Path(__file__).parents[2] / "fuzz" / "corpus" / "sample_tables"
-    with pytest.raises(InvalidInput, match=rf"is no Parquet file: .*{reason}"):
+    with pytest.raises(InvalidInput, match=rf"is not a Parquet file: .*{reason}"):
         samples_of(corpus / f"{file}.parquet", FileFormat.PARQUET)
 
 
@@ -173,7 +173,7 @@ def test_a_document_that_is_nested_without_end_is_one_error(tmp_path: Path) -> N
     from qsctl.report.document_report import document_page
 
     (tmp_path / "d.json").write_text('{"differences": ' + "[" * 200_000 + "]" * 200_000 + "}")
-    with pytest.raises(InvalidInput, match="is no JSON document"):
+    with pytest.raises(InvalidInput, match="is not a JSON document"):
         document_page(location(str(tmp_path / "d.json")))
 
 

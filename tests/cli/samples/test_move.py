@@ -90,7 +90,7 @@ def test_moved_sample_keeps_its_source_guid(qsctl: Shell) -> None:
     ("arguments", "status", "message"),
     [
         (("move", "Orders", "Orders"), ExitStatus.USAGE, "are one queue"),
-        (("move", "Orders", "Dead"), ExitStatus.USAGE, "takes only dead letters"),
+        (("move", "Orders", "Dead"), ExitStatus.USAGE, "accepts only dead letters"),
         (("move", "Orders", "None"), ExitStatus.NOT_FOUND, "there is no queue 'None'"),
         (("requeue", "Orders"), ExitStatus.USAGE, "is not a dead-letter queue"),
         (("move", "Orders", "Typed"), ExitStatus.USAGE, "of DDS::String"),
@@ -238,7 +238,7 @@ def test_trial_of_an_import_checks_the_file_and_changes_nothing(qsctl: Shell) ->
         ('{"payload": "x", "position": "one"}', "Expected `int`, got `str` - at `$.position`"),
         ('{"payload": "x", "flags": 65536}', "flags is 65536 Allowed: 0 to 65535."),
         ('{"payload": "x", "source_guid": "g"}', "source_guid: 'g' is not a GUID"),
-        ('{"payload": "%", "payload_encoding": "base64"}', "payload is no base64"),
+        ('{"payload": "%", "payload_encoding": "base64"}', "payload is not base64"),
         ('{"payload": "x", "payload_encoding": "hex"}', "payload_encoding is 'hex' Allowed: text, base64, json."),
         ('{"payload": "x", "dead_letter_reason": "bored"}', "dead_letter_reason is 'bored'"),
         ('{"identity": "7:1"}', "missing required field `payload`"),
@@ -256,7 +256,7 @@ def test_a_file_that_is_not_parquet_is_reported(qsctl: Shell, tmp_path: Path) ->
     file.write_bytes(b"nothing of the kind")
     done = qsctl("import", str(file), "Small")
     assert done.status == ExitStatus.NO
-    assert "is no Parquet file" in error_of(done)
+    assert "is not a Parquet file" in error_of(done)
 
 
 def test_dead_letters_go_back_to_the_queue_of_their_own_participant() -> None:

@@ -288,7 +288,7 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("produce", "Orders", "--lines"), 1, "there is nothing to write: standard input is empty"),
         (("produce", "Orders", "--file", "/dev/null"), 1, "there is nothing to write: /dev/null is empty"),
         (("produce", "Orders", "--file", "/dev/null/x"), 4, "there is no file /dev/null/x"),
-        (("produce", "Orders", "--json", "NaN"), 1, "NaN is no JSON"),
+        (("produce", "Orders", "--json", "NaN"), 1, "NaN is not JSON"),
         (("produce", "Orders", "--json", "1" * 5000), 1, "has a number that is too long"),
         (("consume", "Orders", "--types", "nowhere.xml"), 4, "there is no such file"),
         (("consume", "Orders", "-o", "xml"), 2, "this command prints no XML"),

@@ -63,7 +63,7 @@ def test_what_was_not_seen_is_not_stated() -> None:
     [
         ("simulate burst --rare loss(D-1)", 2, "none of the figures"),
         ("simulate burst --rare loss_ratio(D-1) --out x", 2, "--out is of a run folder"),
-        ("simulate burst --rare loss_ratio(D-1) --precision 5", 2, "is not a share"),
+        ("simulate burst --rare loss_ratio(D-1) --precision 5", 2, "is not a relative half width"),
         ("simulate slow-reader --rare loss_ratio(D-1)", 1, "nothing in slow-reader is random"),
     ],
 )

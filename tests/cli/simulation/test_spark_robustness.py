@@ -81,7 +81,7 @@ def test_a_wrong_master_does_not_end_the_session_of_this_process(monkeypatch: py
     [
         ('java.io.IOException: Cannot run program "python9": error=2', "tasks cannot start Python: python9"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9\n", "run another Python"),
-        ('No FileSystem for scheme "gopher"', "nothing that reads and writes the scheme gopher:"),
+        ('No FileSystem for scheme "gopher"', "no connector for the scheme gopher:"),
         (
             "Lost task 0.0 (TID 1) (10.0.0.7 executor 2): [FAILED_READ_FILE.FILE_NOT_EXIST] x\n"
             "java.io.FileNotFoundException: File file:/data/run/part-0.parquet does not exist",

@@ -64,7 +64,7 @@ def test_rates_of_a_range_become_a_trace_that_a_scenario_reads(
     words = (*words, "--until", "2026-11-26T15:00:00Z")
     done = shell(*words, "--message-size", "700", "--out", "load.csv", "-o", "json")
     assert done.status == 0, done.err
-    assert "2 values are no rates" in done.err
+    assert "2 values are not rates" in done.err
     assert TOKEN not in done.out + done.err
     assert prometheus.server.headers[-1]["Authorization"] == f"Bearer {TOKEN}", (
         "a broker's credentials are for a broker"
@@ -102,12 +102,12 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     [
         (b"<html>", "not valid JSON"),
         (b"[" * 100_000, "not valid JSON"),
-        ({"data": {"resultType": "vector", "result": []}}, "no matrix"),
-        ({"data": 3}, "no matrix"),
-        ({"data": {"resultType": "matrix", "result": [1]}}, "no object"),
+        ({"data": {"resultType": "vector", "result": []}}, "not the matrix"),
+        ({"data": 3}, "not the matrix"),
+        ({"data": {"resultType": "matrix", "result": [1]}}, "not an object"),
         ({"data": {"resultType": "matrix", "result": [{"values": 1}]}}, "no list of values"),
-        ({"data": {"resultType": "matrix", "result": [{"values": [[1]]}]}}, "no pair"),
-        ({"data": {"resultType": "matrix", "result": [{"values": [["x", "1"]]}]}}, "no pair"),
+        ({"data": {"resultType": "matrix", "result": [{"values": [[1]]}]}}, "not a pair"),
+        ({"data": {"resultType": "matrix", "result": [{"values": [["x", "1"]]}]}}, "not a pair"),
         ({"data": {"resultType": "matrix", "result": [{"values": [[float("inf"), "1"]]}]}}, "not a number"),
         ({"data": {"resultType": "matrix", "result": []}}, "has no series"),
         ({"data": {"resultType": "matrix", "result": [{}] * 10_001}}, "10,001 series"),
@@ -168,7 +168,7 @@ def test_an_exported_range_becomes_a_trace(shell: Shell) -> None:
     for number, text in enumerate((document, document["data"], document["data"]["result"])):
         Path("range.json").write_text(json.dumps(text))
         made = shell("trace", "--from", "range.json", "--out", f"load{number}.csv", "-o", "json")
-        assert (made.status, "1 values are no rates" in made.err) == (0, True)
+        assert (made.status, "1 values are not rates" in made.err) == (0, True)
         assert made.document["step_seconds"] == 15
         assert [row["mean_per_second"] for row in made.document["clients"]] == [40, 9.5]
     rows = read_trace(Path("load0.csv"), 2)
@@ -189,11 +189,11 @@ def test_counters_of_a_file_become_rates(shell: Shell) -> None:
     ("text", "words"),
     [
         ("", "not valid JSON"), ("[" * 100_000, "not valid JSON"),
-        ("{}", "no matrix"), ("[1]", "no object"), ("[]", "no series"),
-        ('[{"values": 5}]', "no list of values"), ('[{"values": [[1]]}]', "no pair"),
+        ("{}", "not the matrix"), ("[1]", "not an object"), ("[]", "no series"),
+        ('[{"values": 5}]', "no list of values"), ('[{"values": [[1]]}]', "not a pair"),
         ('[{"values": [[1, "2"]]}]', "one instant"), ('[{"values": [[NaN, "2"]]}]', "not a number"),
         ('[{"values": [[0, "2"], [0.01, "2"], [1e9, "2"]]}]', "too many steps"),
-        ('{"data": {"resultType": "vector", "result": []}}', "no matrix"),
+        ('{"data": {"resultType": "vector", "result": []}}', "not the matrix"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_range_is_one_error(shell: Shell, text: str, words: str) -> None:

@@ -82,7 +82,7 @@ def test_a_request_means(action: str, resource: str, body: str, command: Command
         ("MOVE", Q, "", UsageError, "'MOVE' is not an action"),
         ("UPDATE", Q, "", UsageError, "UPDATE needs an XML snippet"),
         ("UPDATE", S, "<x/>", Refused, "UPDATE does not exist for"),
-        ("GET", "/configuration", "x", UsageError, "GET takes no body here"),
+        ("GET", "/configuration", "x", UsageError, "GET accepts no body here"),
         ("CREATE", Q, "<x/>", Refused, "CREATE does not exist for"),
         ("CREATE", S, "", UsageError, "CREATE needs an XML snippet"),
         ("CREATE", S, "file:///etc/passwd", Refused, "the body is 'file:///etc/passwd'"),
@@ -92,10 +92,10 @@ def test_a_request_means(action: str, resource: str, body: str, command: Command
         ("DELETE", f"{Q}/status", "", Refused, "DELETE does not exist for"),
         ("DELETE", Q, "1 = 1", UsageError, "the body of this DELETE is '1 = 1'"),
         ("GET", Q, "", Refused, "GET does not exist for"),
-        ("GET", f"{Q}/status", "x", UsageError, "GET takes no body here"),
+        ("GET", f"{Q}/status", "x", UsageError, "GET accepts no body here"),
         ("GET", "Q", "", UsageError, "'Q' is not a resource identifier"),
-        ("SHUTDOWN", Q, "", UsageError, "SHUTDOWN takes no resource"),
-        ("SHUTDOWN", "", "now", UsageError, "SHUTDOWN takes no body here"),
+        ("SHUTDOWN", Q, "", UsageError, "SHUTDOWN accepts no resource"),
+        ("SHUTDOWN", "", "now", UsageError, "SHUTDOWN accepts no body here"),
     ],
 )
 def test_a_wrong_request_is_refused(

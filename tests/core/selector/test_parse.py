@@ -86,8 +86,8 @@ def test_a_selector_reads_as(text: str, tree: Expression) -> None:
 REFUSALS: list[tuple[str, int, str, str]] = [
     ("1 = 1 AND", 10, "it ends too early", "Expected a field"),
     ("(1 = 1", 7, "it ends too early", "Expected ')'"),
-    ("1 = 1 foo", 7, "'foo' cannot stand here", "Expected AND, OR or the end"),
-    ("@sample_queue_status == SENT_MESSAGE_STATUS", 23, "'=' cannot stand here", "TRUE or FALSE"),
+    ("1 = 1 foo", 7, "'foo' is not allowed here", "Expected AND, OR or the end"),
+    ("@sample_queue_status == SENT_MESSAGE_STATUS", 23, "'=' is not allowed here", "TRUE or FALSE"),
     ("@sample_queue_status = 5", 24, "an integer cannot be compared with @sample_queue_status", "SENT_MESSAGE_STATUS"),
     ("5 = @sample_queue_status", 1, "an integer cannot be compared with @sample_queue_status", "SENT_MESSAGE_STATUS"),
     ("'a' = TRUE", 7, "TRUE or FALSE cannot be compared with a string", "one type"),
@@ -100,7 +100,7 @@ REFUSALS: list[tuple[str, int, str, str]] = [
     ),
     ("@original_sample_identity.writer_guid.value = &hex(01)", 47, "a GUID has 16 octets, not 1", "32 digits"),
     ("&hex(123) = &hex(12)", 1, "3 digits are no whole octets", "two digits"),
-    ("&hex(0x12) = &hex(12)", 1, "'&hex(0x12)' cannot stand here", "&hex(…)"),
+    ("&hex(0x12) = &hex(12)", 1, "'&hex(0x12)' is not allowed here", "&hex(…)"),
     ("@sample_queue_stat = SENT_MESSAGE_STATUS", 1, "there is no field '@sample_queue_stat'", "@sample_queue_status?"),
     ("@a.b = 1", 1, "there is no field '@a.b'", "@original_sample_identity.writer_guid.value"),
     ("sample_queue_status = SENT_MESSAGE_STATUS", 1, "there is no status", "Did you mean @sample_queue_status?"),
@@ -110,8 +110,8 @@ REFUSALS: list[tuple[str, int, str, str]] = [
     ("@original_sample_identity.sequence_number = (2147483648,0)", 46, "2147483648 is not a high half", "2147483647"),
     ("@original_sample_identity.sequence_number = (0,-1)", 48, "-1 is not a low half", "4294967295"),
     ("ANDROID = 1", 1, "there is no status 'ANDROID'", "UNDELIVERED_MESSAGE_STATUS"),
-    ("1 = 1 \0", 7, "cannot stand here", "AND, OR or the end"),
-    ("1 = 1; DROP TABLE", 6, "';' cannot stand here", "AND, OR or the end"),
+    ("1 = 1 \0", 7, "is not allowed here", "AND, OR or the end"),
+    ("1 = 1; DROP TABLE", 6, "';' is not allowed here", "AND, OR or the end"),
 ]
 
 

@@ -108,12 +108,12 @@ def test_what_cannot_be_read_is_counted_where_there_is_much_of_it() -> None:
     [
         ("   C-1 |       0 |       0 |        1 |    20000 |        0 |             400\n", "", 24, "the table is cut"),
         ("   D-3 |", "   X-9 |", 22, "there is no queue X-9"),
-        ("   D-3 |", "   D-2 |", 22, "queue D-2 stands a second time"),
+        ("   D-3 |", "   D-2 |", 22, "queue D-2 occurs a second time"),
         ("HWMark ", "Colour ", 16, "the columns of Client Transmit Queues are not the known ones"),
         ("Client Transmit Queues", "Server Receive Queues", 15, "this is another table"),
         ("Slow Subscriber:       Yes", "Slow Subscriber:       maybe", 8, "Slow Subscriber is not Yes or No"),
         ("  Message VPN:           markets\n", "  what is this\n", 6, "this line cannot be understood"),
-        ("  Message VPN:           markets\n", "  Type: x\n", 6, "Type stands a second time"),
+        ("  Message VPN:           markets\n", "  Type: x\n", 6, "Type occurs a second time"),
         ("Client:                  desk-1", "Client:", 3, "Client has no name"),
         ("router1> show", "D-1 | 7 |", 1, "1 line belongs to no listing"),
     ],
@@ -144,8 +144,8 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(monkeypatch: pyte
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><rpc-reply>&b;</rpc-reply>", "document type declaration"),
         ("<rpc-reply><execute-result code='fail' reason='none'/></rpc-reply>", "the broker answers with a failure"),
         ("<rpc-reply><parse-error>schema</parse-error></rpc-reply>", "the broker refused the request"),
-        ("<rpc-reply><rpc><show><version/></show></rpc></rpc-reply>", "shows what is no listing of clients"),
-        ("<html/>", "this is no reply of SEMP v1"),
+        ("<rpc-reply><rpc><show><version/></show></rpc></rpc-reply>", "has no known listing"),
+        ("<html/>", "this is not a reply of SEMP v1"),
     ],
 )  # fmt: skip
 def test_a_text_that_is_not_a_reply_is_reported(text: str, words: str) -> None:

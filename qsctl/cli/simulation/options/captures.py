@@ -39,7 +39,7 @@ IntervalOption = Annotated[
     typer.Option(
         metavar="DURATION",
         rich_help_panel="Broker",
-        help="Time between the two captures, a duration such as 60s; between two looks at a broker 10s by default.",
+        help="Time between the two captures, a duration such as 60s; between two readings of a broker 10s by default.",
         show_default="the difference of the clients' uptimes",
     ),
 ]

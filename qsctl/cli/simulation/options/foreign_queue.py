@@ -165,7 +165,8 @@ class ForeignQueueOptions(OptionGroup):
             return queue.broker, queue
         if self.broker.partition("-")[0] != queue.broker.partition("-")[0]:
             raise UsageError(
-                f"--broker {self.broker} is not the broker of what is listed: {queue.broker}", remedy="Leave it out."
+                f"--broker {self.broker} is not the broker of the listing, which is {queue.broker}",
+                remedy="Leave it out.",
             )
         return self.broker, queue
 

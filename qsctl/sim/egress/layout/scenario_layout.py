@@ -122,7 +122,7 @@ def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
         InvalidInput: the rate is not above zero.
     """
     if not 0 < bits_per_second <= 10**15:
-        raise InvalidInput(f"{what}: {bits_per_second} bits a second is no line rate", remedy="Give a rate above 0.")
+        raise InvalidInput(f"{what}: {bits_per_second} bits a second is not a line rate", remedy="Give a rate above 0.")
     divisor = gcd(NS_A_BYTE_AT_ONE_BIT, bits_per_second)
     return NS_A_BYTE_AT_ONE_BIT // divisor, bits_per_second // divisor
 

@@ -112,7 +112,7 @@ def _parse(path: str) -> tuple[_Step, ...]:
         match = _STEP.match(text, at)
         if not match:
             raise UsageError(
-                f"{path!r} is not a path: {text[at:]!r} cannot stand there",
+                f"{path!r} is not a path: {text[at:]!r} is not allowed there",
                 remedy="Write elements and an attribute, as in profile[default]/queue[D-1]/max-depth.",
             )
         steps.append(_Step(match[1], match[2]))

@@ -396,5 +396,5 @@ def require_size(size_bytes: int) -> None:
     if size_bytes > SAMPLE_SIZE_BYTES_MAX:
         raise UsageError(
             f"a sample of {size_bytes} octets is too large",
-            remedy=f"The service takes {SAMPLE_SIZE_BYTES_MAX}; send the data in parts.",
+            remedy=f"The service accepts at most {SAMPLE_SIZE_BYTES_MAX}; send the data in parts.",
         )

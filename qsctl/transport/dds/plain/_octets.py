@@ -134,7 +134,7 @@ def read_write(data: bytes) -> ReadWrite:
         if not least <= each <= SEQUENCE_NUMBER_MAX:
             raise Malformed(f"a sequence number is {each}; {least} to {SEQUENCE_NUMBER_MAX} are read")
     if lifespan_ns < 0:
-        raise Malformed(f"a lifespan is {lifespan_ns} ns; 0 stands for the queue's own")
+        raise Malformed(f"a lifespan is {lifespan_ns} ns; 0 means the queue's own")
     if flags & ~_PRODUCER_FLAGS:
         raise Malformed(f"flags are {flags:#x}; producers have {_PRODUCER_FLAGS:#x}")
     related = SampleIdentity(Guid(related_writer), related_number)

@@ -47,7 +47,7 @@ def _serialized(data: bytes) -> bytes:
 def _octets(data: bytes) -> bytes:
     kind = _serialized(data)[:2]
     if kind in _PARAMETERS:
-        raise Malformed("a sample of octets or text comes as a list of parameters; the type is final")
+        raise Malformed("a sample of octets or text is sent as a list of parameters; the type is final")
     start = ENCAPSULATION_SIZE + (4 if kind in _DELIMITED else 0)
     if len(data) < start + 4:
         raise Malformed(f"a sample of {len(data)} octets ends before its length")

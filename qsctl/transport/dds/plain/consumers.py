@@ -283,7 +283,7 @@ class PlainConsumers:
 
     def _require_own(self, consumer: Guid, process: bytes) -> None:
         if participant_of(consumer) != process:
-            raise Malformed(f"a process speaks for a consumer of another one, {consumer.hex()}")
+            raise Malformed(f"a process acknowledges for a consumer of another process, {consumer.hex()}")
 
     def _keep(self, key: bytes, said: ReadAvailability) -> None:
         self._said.pop(key, None)

@@ -176,7 +176,7 @@ class TypeLookups:
             except NotYet:
                 if time.monotonic_ns() >= lookup.due_at:
                     seconds = DESCRIBED_WITHIN_NS // SECOND_NS
-                    lookup.refused = f"the description of its type did not come within {seconds} s"
+                    lookup.refused = f"the description of its type did not arrive within {seconds} s"
                 return
             except (Malformed, QsctlError) as error:
                 known = error.message if isinstance(error, QsctlError) else str(error)

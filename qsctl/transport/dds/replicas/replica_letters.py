@@ -135,7 +135,7 @@ def piece_from_octets(data: bytes) -> Piece:
         Malformed: the octets are not a fragment of a message.
     """
     if data[:2] != ENCAPSULATION[:2] or len(data) < _HEAD_BYTES:
-        raise Malformed(f"{len(data)} octets are no piece of a letter between replicas")
+        raise Malformed(f"{len(data)} octets are not a part of a letter between replicas")
     (length,) = _LENGTH.unpack_from(data, len(ENCAPSULATION))
     if not 0 < length <= len(data) - _HEAD_BYTES:
         raise Malformed(f"a piece announces {length} octets, and there are {len(data) - _HEAD_BYTES}")

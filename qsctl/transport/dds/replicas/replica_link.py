@@ -124,7 +124,7 @@ class ReplicaLink:
             cluster, name = (bytes.fromhex(traits.get(key, "")).decode() for key in ("cluster", "name"))
             seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
         except ValueError as error:
-            raise Malformed(f"a replica announces what cannot be read: {error}") from error
+            raise Malformed(f"the announcement of a replica cannot be read: {error}") from error
         if cluster == self._cluster and self.box.appeared(endpoint.handle, seen) and seen.name not in self._writers:
             self._writers[seen.name] = FrameWriter(
                 self._participant,

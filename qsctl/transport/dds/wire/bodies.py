@@ -69,7 +69,7 @@ def read_wire(kind: type[IdlStruct], data: bytes, *, any_numbers: bool = False) 
     """
     if len(data) < ENCAPSULATION_SIZE_BYTES:  # of no octets at all, the library makes a value of defaults
         raise Malformed(
-            f"{len(data)} octets are no {kind.__idl__.idl_transformed_typename}: there is no encapsulation header"
+            f"{len(data)} octets are not a {kind.__idl__.idl_transformed_typename}: there is no encapsulation header"
         )
     value = decoded(kind.deserialize, data)
     if not any_numbers:

@@ -211,7 +211,7 @@ def wire_request(command: Command | RawCreate, target: str, identity: SampleIden
         ("body", body, STRING_BODY_MAX_BYTES),
     ):
         if len(text.encode()) > limit:
-            raise UsageError(f"the {what} has {len(text.encode())} octets", remedy=f"The wire takes {limit}.")
+            raise UsageError(f"the {what} has {len(text.encode())} octets", remedy=f"At most {limit} are allowed.")
     return WireCommandRequest(
         service_name=target,
         service=ServiceKind.RTI_SERVICE_QUEUING_SERVICE,
