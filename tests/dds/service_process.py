@@ -71,7 +71,7 @@ class ServiceProcess:
         values |= {"sessions": '<session name="s"/>'} | parts
         self.file.write_text(configuration.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
-        self._arguments = (*((str(self.file),) if is_file_named else ()), *arguments)
+        self.arguments = (*((str(self.file),) if is_file_named else ()), *arguments)
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
         self._connections: list[DdsConnection] = []
@@ -82,7 +82,7 @@ class ServiceProcess:
         with self.log.open("ab") as log:
             begins_at = log.tell()
             self.process = start(
-                [sys.executable, "-m", "qsctl", "serve", "--verbosity", "3", *self._arguments],
+                [sys.executable, "-m", "qsctl", "serve", "--verbosity", "3", *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

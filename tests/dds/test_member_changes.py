@@ -36,9 +36,9 @@ def changed(qsctl: Shell, action: str, member: str, queue: str) -> bool:
     return f"OK: {queue}: voters:" in qsctl("member", action, member, queue)
 
 
-def grow(cluster: Cluster, qsctl: Shell, directory: Path, name: str) -> None:
+def grow(cluster: Cluster, qsctl: Shell, directory: Path, name: str, *arguments: str) -> None:
     """Add a process to all queues, and promote it."""
-    cluster.services[name] = cluster.start_another(directory / name, name, "--join")
+    cluster.services[name] = cluster.start_another(directory / name, name, "--join", *arguments)
     for action in ("add", "promote"):
         for queue in QUEUES:
             assert eventually(lambda: changed(qsctl, action, name, queue), PATIENCE_S), (action, name, queue)  # noqa: B023
@@ -89,5 +89,32 @@ def test_cluster_grows_to_five_members_and_shrinks_to_three_under_load(tmp_path:
             for name in ("Cluster_1_A", "Cluster_1_B"):
                 shrink(cluster, qsctl, name)
         assert {each["service"] for each in replicas(qsctl)} == {f"Cluster_1_{letter}" for letter in "CDE"}
+    finally:
+        cluster.end()
+
+
+def test_member_that_joined_stays_one_when_it_restarts_and_a_different_list_is_reported(
+    tmp_path: Path, domain: int
+) -> None:
+    named = ("--members", "Cluster_1_A,Cluster_1_B")
+    cluster = Cluster(tmp_path, domain, *named, instances=2)
+    qsctl = Shell(domain)
+    try:
+        for queue in QUEUES:
+            cluster.await_all(queue)
+        grow(cluster, qsctl, tmp_path, "Cluster_1_C", *named)
+        joined = cluster.services["Cluster_1_C"]
+        assert joined.stop() == 0
+        joined.start()
+        cluster.await_all("P/S/Orders")
+        cluster.kill("Cluster_1_A")
+        cluster.master("P/S/Orders", other_than="Cluster_1_A")
+        first = cluster.services["Cluster_1_A"]
+        first.arguments = tuple(each.replace("Cluster_1_B", "Cluster_1_Z") for each in first.arguments)
+        first.start()
+        cluster.await_all("P/S/Orders")
+        (line,) = [each for each in first.log.read_text().splitlines() if "members_differ" in each]
+        assert "formed=['Cluster_1_A', 'Cluster_1_B'] named=['Cluster_1_A', 'Cluster_1_Z']" in line
+        assert {each["quorum_count"] for each in replicas(qsctl)} == {2}
     finally:
         cluster.end()
