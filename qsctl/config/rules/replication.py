@@ -118,7 +118,7 @@ def members_of(configuration: ServiceConfiguration, names: Sequence[str], *, joi
     if len(set(names)) < len(names) or len(names) != count or not (joins or own in names):
         raise Refused(
             f"the members named are {', '.join(names)}; queue_instances is {count}, and this service is {own}",
-            remedy="Name each instance once, by its application name (-appName); this one too, unless it joins (--join).",
+            remedy="Name each instance once by its application name (-appName), this one too unless it joins (--join).",
         )
     return tuple(names)
 
