@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qsctl.client.bridge._place import MirrorPlace, place_from_octets, place_octets
 from qsctl.client.bridge.steps import (
+    BridgeCounts,
     BridgeRest,
     BridgeSteps,
     Effect,
@@ -158,6 +159,7 @@ class Bridged:
         if is_carried_out and self._effect is not None:
             self.answer(self._effect)
         self._steps = self._effect = None
+        self.bridge = replace(self.bridge, counts=BridgeCounts(), _count=1)  # another process begins anew
 
     def step(self) -> bool:
         """Carry out one effect; return whether it was a rest or the end."""

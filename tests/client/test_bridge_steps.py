@@ -20,11 +20,23 @@ from tests.example_counts import examples
 
 ACTIONS = st.lists(
     st.sampled_from(
-        ["step"] * 6
-        + ["produce", "produce", "kill before", "kill after", "consume", "consume source", "hold", "give back"]
+        ["step"] * 16
+        + [
+            "produce",
+            "produce",
+            "kill before",
+            "kill after",
+            "consume",
+            "consume",
+            "consume",
+            "consume source",
+            "hold",
+            "give back",
+        ]
         + ["room", "no room"]
     ),
-    max_size=60,
+    min_size=10,
+    max_size=80,
 )
 
 
@@ -79,6 +91,43 @@ def test_mirror_copies_everything_and_flags_each_second_copy(actions: list[str])
     assert [each.number for each in bridged.source.held] == bridged.produced, "the source keeps its samples"
     if "kill after" not in actions and "kill before" not in actions:
         assert bridged.consumed == [(number, False) for number in bridged.produced], "each once, in order, unflagged"
+
+
+@pytest.mark.parametrize("is_carried_out", [False, True])
+@pytest.mark.parametrize("kind", ["shovel", "exclusive shovel", "mirror"])
+def test_kill_at_each_effect_while_consumers_leave_nothing_to_compare_with(kind: str, is_carried_out: bool) -> None:
+    """The target has forgotten what it was sent: only the flag distinguishes the second copy."""
+    doubles_count = 0
+    for steps_count in range(60):
+        bridged = Bridged(mirror=kind == "mirror", bridge=BridgeSteps(is_exclusive=kind == "exclusive shovel"))
+        bridged.produce(12)
+        for _ in range(steps_count):
+            bridged.step()
+        bridged.kill(is_carried_out=is_carried_out)
+        bridged.consume_target(100)
+        finish(bridged)
+        assert {number for number, _ in bridged.consumed} == set(bridged.produced)
+        assert not unflagged_doubles(bridged.consumed)
+        doubles_count += len(bridged.consumed) - len(bridged.produced)
+    assert doubles_count > 0, "no kill came between an insertion and what follows it"
+
+
+def test_mirror_that_is_killed_twice_still_flags_what_the_first_kill_left_uncertain() -> None:
+    """The second process begins with small batches, and ends before it is past the large one of the first."""
+    for steps_count in range(1, 30):
+        bridged = Bridged(mirror=True)
+        bridged.produce(100)
+        while len(bridged.target.held) < 63:
+            bridged.step()
+        bridged.kill(is_carried_out=False)
+        bridged.consume_target(100)
+        for _ in range(steps_count):
+            bridged.step()
+        bridged.kill(is_carried_out=True)
+        bridged.consume_target(100)
+        finish(bridged)
+        assert {number for number, _ in bridged.consumed} == set(bridged.produced)
+        assert not unflagged_doubles(bridged.consumed)
 
 
 @given(ACTIONS)

@@ -236,7 +236,8 @@ def mirror_steps(bridge: BridgeSteps, mirror: str, run: str) -> Steps:
     """Copy the samples of the source to the target, each once, in the order of their positions.
 
     Before each batch the place states how far the target may have been filled after it. A mirror that is started anew
-    flags the samples up to there, and no others.
+    flags the samples up to there, and no others. The place goes on stating it until the mirror is past them, because
+    the mirror may be killed again before.
 
     Args:
         bridge: the options and counts.
@@ -264,7 +265,7 @@ def mirror_steps(bridge: BridgeSteps, mirror: str, run: str) -> Steps:
                 continue
             found = []
         if not found:
-            yield from stored.go_to(incarnation, done, done)
+            yield from stored.go_to(incarnation, done, max(done, uncertain))
             yield BridgeRest()
             continue
         batch = bridge.batch(found)
@@ -273,7 +274,7 @@ def mirror_steps(bridge: BridgeSteps, mirror: str, run: str) -> Steps:
         if bridge.is_trial:
             bridge.count(chosen, 0)
         elif chosen:
-            if obstacle := (yield from stored.go_to(incarnation, begin, done)):
+            if obstacle := (yield from stored.go_to(incarnation, begin, max(done, uncertain))):
                 done = begin
             else:
                 samples = [crossing(each, is_flagged=each.position <= uncertain) for each in chosen]
@@ -286,9 +287,9 @@ def mirror_steps(bridge: BridgeSteps, mirror: str, run: str) -> Steps:
                         uncertain = max(uncertain, inserted[-1].position)
                 bridge.count([each for each in inserted if each.position <= done], changed.duplicate_count)
             if obstacle:
-                yield from stored.go_to(incarnation, done, done)
+                yield from stored.go_to(incarnation, done, max(done, uncertain))
                 yield BridgeRest(obstacle)
-    yield from stored.go_to(incarnation, done, done)
+    yield from stored.go_to(incarnation, done, max(done, uncertain))
 
 
 @dataclass(slots=True)
