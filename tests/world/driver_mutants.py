@@ -83,11 +83,11 @@ def drops_deleted_logs_too_late(patch: pytest.MonkeyPatch) -> None:
 def hears_nobody_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A process that took the place of another one of its name is never heard."""
 
-    def hears(self: Correspondents, now: int, name: str, run: str) -> bool:
+    def accepts(self: Correspondents, now: int, name: str, run: str) -> bool:
         first = self.__dict__.setdefault("first", {}).setdefault(name, run)
         return bool(first == run)
 
-    patch.setattr(Correspondents, "hears", hears)
+    patch.setattr(Correspondents, "accepts", accepts)
 
 
 def adopts_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -157,4 +157,4 @@ class Removal:
                 return
             self.end(now, sample, _DEAD_LETTER, CAUSES[reason])
         if waiting:
-            undeliverables.give_way(now, self._context)
+            undeliverables.move_to_back(now, self._context)

@@ -94,7 +94,7 @@ class DeadLetterLine:
         if was_first:
             self.call(now)
 
-    def give_way(self, now: Nanoseconds, source: UndeliverableSource) -> None:
+    def move_to_back(self, now: Nanoseconds, source: UndeliverableSource) -> None:
         """Move a queue to the back of the line after its quantum, so that the others get their turn."""
         self.queues.pop(source, None)
         self.queues[source] = None
@@ -226,7 +226,7 @@ class Undeliverables:
         self.barred[sample.position] = sample
         self.place.dead_letter_line.barred[queue] = None
 
-    def give_way(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
+    def move_to_back(self, now: Nanoseconds, queue: UndeliverableSource) -> None:
         """Move the queue to the back of the line after its quantum."""
         if self.place is not None:
-            self.place.dead_letter_line.give_way(now, queue)
+            self.place.dead_letter_line.move_to_back(now, queue)

@@ -30,7 +30,7 @@ from qsctl.core.events import (
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.queue_counts import NEVER, work_units
-from qsctl.eventlog.recording._log_book import LogBook
+from qsctl.eventlog.recording._recording_rows import RecordingRows
 from qsctl.eventlog.recording.queue_state import (
     LATE_ROWS_MAX,
     ArrivedSample,
@@ -71,20 +71,24 @@ class SampleSteps:
     """The fold of the queues' events, in their order.
 
     Args:
-        book: receives the rows.
+        recorded: receives the rows.
         queue_of: returns the state of a queue by its full name, creating one if it has none.
         started_at_ns: the instant 0 of the recording.
         sampling: selects the samples that have rows.
     """
 
     def __init__(
-        self, book: LogBook, queue_of: Callable[[str], QueueState], started_at_ns: Nanoseconds, sampling: Sampling
+        self,
+        recorded: RecordingRows,
+        queue_of: Callable[[str], QueueState],
+        started_at_ns: Nanoseconds,
+        sampling: Sampling,
     ) -> None:
-        self._book = book
+        self._recorded = recorded
         self._queue_of = queue_of
         self._t0 = started_at_ns
         self._sampling = sampling
-        self._rows = book.rows
+        self._rows = recorded.rows
         self._steps: dict[type, Callable[[QueueState, Any, Nanoseconds], None]] = {
             SampleReceived: self._received,
             SampleEnqueued: self._enqueued,
@@ -104,27 +108,27 @@ class SampleSteps:
 
     def note(self, events: Sequence[Event]) -> None:
         """Fold events in order; consecutive events mostly concern the same queue, which makes that case fast."""
-        book, steps, t0 = self._book, self._steps, self._t0
+        recorded, steps, t0 = self._recorded, self._steps, self._t0
         name = ""
         for event in events:
             if event.queue != name:
                 name = event.queue
                 queue = self._queue_of(name)
-            book.step += 1
-            book.now_ns = at_ns = event.at_ns - t0
+            recorded.step += 1
+            recorded.now_ns = at_ns = event.at_ns - t0
             steps[type(event)](queue, event, at_ns)
 
     def hold(self, queue: QueueState, sample: RecordedHeldSample) -> None:
         """Register a sample that existed at the beginning."""
-        book, identity = self._book, sample.identity
-        book.step += 1
+        recorded, identity = self._recorded, sample.identity
+        recorded.step += 1
         at_ns = sample.at_ns - self._t0
-        producer = book.producer(identity.writer_guid, at_ns)
-        is_logged = book.keeps_rows and self._sampling.chooses(identity)
+        producer = recorded.producer(identity.writer_guid, at_ns)
+        is_logged = recorded.keeps_rows and self._sampling.chooses(identity)
         lifespan_ns = None if sample.expires_at_ns >= INFINITE_NS else sample.expires_at_ns - sample.at_ns
         origin = (Origin.OUTSIDE if sample.is_outside else Origin.HELD).value
         arrived = ArrivedSample(
-            book.step, at_ns, producer, sample.size_bytes, lifespan_ns, sample.address, origin, is_logged
+            recorded.step, at_ns, producer, sample.size_bytes, lifespan_ns, sample.address, origin, is_logged
         )
         if sample.is_outside:
             queue.arrived[identity] = arrived
@@ -139,7 +143,11 @@ class SampleSteps:
         if sample.consumer_guid != NIL_GUID:
             held.sent_ns = sample.sent_at_ns - self._t0
             held.sending = Sending(
-                book.step, sample.attempts + 1, sample.redelivered, book.peer(sample.consumer_guid), held.sent_ns
+                recorded.step,
+                sample.attempts + 1,
+                sample.redelivered,
+                recorded.peer(sample.consumer_guid),
+                held.sent_ns,
             )
 
     def resume(self, at_ns: Nanoseconds, queue: QueueState) -> None:
@@ -154,7 +162,7 @@ class SampleSteps:
 
     def end(self, queue: QueueState) -> None:
         """End the recording of a queue: samples in it become held, those outside waiting, open deliveries end."""
-        if not self._book.keeps_rows:
+        if not self._recorded.keeps_rows:
             return
         for identity, arrived in queue.arrived.items():
             if arrived.is_logged:
@@ -174,14 +182,14 @@ class SampleSteps:
     def _received(self, queue: QueueState, event: SampleReceived, at_ns: Nanoseconds) -> None:
         identity = event.identity
         arrived = ArrivedSample(
-            self._book.step,
+            self._recorded.step,
             at_ns,
-            self._book.producer(identity.writer_guid, at_ns),
+            self._recorded.producer(identity.writer_guid, at_ns),
             event.size_bytes,
             None if event.lifespan_ns >= INFINITE_NS else event.lifespan_ns,
             event.address,
             Origin.DEAD_LETTER.value if event.is_dead_letter else _FROM_PRODUCER,
-            self._book.keeps_rows and self._sampling.chooses(identity),
+            self._recorded.keeps_rows and self._sampling.chooses(identity),
         )
         if queue.arrived.setdefault(identity, arrived) is not arrived:
             queue.repeated = arrived
@@ -202,8 +210,8 @@ class SampleSteps:
         held.attempts += 1
         if held.attempts > 1:
             queue.counts.redelivered += 1
-        consumer = self._book.peer(event.consumer_guid)
-        held.sending = Sending(self._book.step, event.attempt, event.redelivered, consumer, at_ns)
+        consumer = self._recorded.peer(event.consumer_guid)
+        held.sending = Sending(self._recorded.step, event.attempt, event.redelivered, consumer, at_ns)
 
     def _removed(self, queue: QueueState, event: SampleRemoved, at_ns: Nanoseconds) -> None:
         identity, size_bytes = event.identity, event.size_bytes
@@ -213,7 +221,7 @@ class SampleSteps:
             is_answer = outcome is _DELIVERED and not held.retired_late
             if is_answer and held.is_logged:
                 self._rows["deliveries"].append(
-                    self._delivery(queue, identity, held, sending, _ACKNOWLEDGED, at_ns, self._book.step)
+                    self._delivery(queue, identity, held, sending, _ACKNOWLEDGED, at_ns, self._recorded.step)
                 )
             elif not is_answer:
                 self._end_delivery(queue, identity, held, _NONE, at_ns)
@@ -285,36 +293,36 @@ class SampleSteps:
         self._end_delivery(queue, event.identity, held, answer, at_ns)
 
     def _late(self, queue: QueueState, event: LateAcknowledgment, at_ns: Nanoseconds) -> None:
-        book = self._book
-        book.add_event(queue, "late-acknowledgment", at_ns)
-        row = queue.late.pop((book.peer(event.consumer_guid), event.identity), None)
+        recorded = self._recorded
+        recorded.add_event(queue, "late-acknowledgment", at_ns)
+        row = queue.late.pop((recorded.peer(event.consumer_guid), event.identity), None)
         if row is not None:
-            self._rows["deliveries"].append((*row[:-3], at_ns, book.step, event.retired))
+            self._rows["deliveries"].append((*row[:-3], at_ns, recorded.step, event.retired))
         if event.retired and (held := queue.held.get(event.identity)) is not None:
             held.retired_late = True
 
     def _deferred(self, queue: QueueState, event: DeadLetterDeferred, at_ns: Nanoseconds) -> None:
         """End the delivery of a dead sample that stays in the queue: a later acknowledgment of it is late."""
-        self._book.add_event(queue, "dead-letter-deferred", at_ns)
+        self._recorded.add_event(queue, "dead-letter-deferred", at_ns)
         held = queue.held.get(event.identity)
         if held is not None:
             self._end_delivery(queue, event.identity, held, _NONE, at_ns)
 
     def _restored(self, queue: QueueState, event: SamplesRestored, at_ns: Nanoseconds) -> None:
-        self._book.add_event(queue, "restored", at_ns, event.count, event.count)
+        self._recorded.add_event(queue, "restored", at_ns, event.count, event.count)
         if not queue.held:  # else a process that resumes the recording found what is known
             queue.unseen += event.count
 
     def _raises(self, name: str) -> Callable[[QueueState, Event, Nanoseconds], None]:
         def note(queue: QueueState, _event: Event, at_ns: Nanoseconds) -> None:
-            self._book.add_event(queue, name, at_ns)
+            self._recorded.add_event(queue, name, at_ns)
 
         return note
 
     def _revealed(self, queue: QueueState, identity: SampleIdentity, enqueued_at_ns: Nanoseconds) -> HeldState:
         enqueued_ns = enqueued_at_ns - self._t0
-        producer = self._book.producer(identity.writer_guid, enqueued_ns)
-        is_logged = self._book.keeps_rows and self._sampling.chooses(identity)
+        producer = self._recorded.producer(identity.writer_guid, enqueued_ns)
+        is_logged = self._recorded.keeps_rows and self._sampling.chooses(identity)
         return queue.reveal(identity, enqueued_ns, producer, is_logged)
 
     # Rows.
@@ -325,7 +333,7 @@ class SampleSteps:
         sending, held.sending = held.sending, None
         if sending is None or not held.is_logged:
             return
-        row = self._delivery(queue, identity, held, sending, answer, at_ns, self._book.step)
+        row = self._delivery(queue, identity, held, sending, answer, at_ns, self._recorded.step)
         if answer in (_TIMED_OUT, _NONE):
             earlier = queue.late.pop((sending.consumer, identity), None)
             if earlier is not None:
@@ -366,7 +374,7 @@ class SampleSteps:
             (
                 arrived.step, arrived.at_ns, queue.name, arrived.producer, identity.sequence_number, arrived.origin,
                 arrived.size_bytes, arrived.lifespan_ns, address_text(arrived.address), attempts, redelivered, answer,
-                answered_ns, None if answered_ns is None else self._book.step, reason,
+                answered_ns, None if answered_ns is None else self._recorded.step, reason,
             )
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ from qsctl.core.messages import CommandRequest, ConsumerAvailability, ConsumerJo
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.ready import Input
 from qsctl.eventlog.queue_counts import counter_columns
-from qsctl.eventlog.recording._log_book import LogBook
+from qsctl.eventlog.recording._recording_rows import RecordingRows
 from qsctl.eventlog.recording._sample_steps import SampleSteps
 from qsctl.eventlog.recording.queue_state import QueueState, Row, address_text, shown_names
 from qsctl.eventlog.recording.sampling import Sampling
@@ -71,22 +71,24 @@ class Fold:
         sampling: Sampling | None = None,
     ) -> None:
         self._t0 = started_at_ns
-        self._book = LogBook(client, keeps_rows=level is not LogLevel.COUNTERS, keeps_events=level is LogLevel.EVENTS)
+        self._recorded = RecordingRows(
+            client, keeps_rows=level is not LogLevel.COUNTERS, keeps_events=level is LogLevel.EVENTS
+        )
         shown = shown_names([name for name, _ in queues])
         self._queues = {name: QueueState(name, shown[name], max_count) for name, max_count in queues}
-        self._steps = SampleSteps(self._book, self._queue, started_at_ns, sampling or Sampling(1.0))
+        self._steps = SampleSteps(self._recorded, self._queue, started_at_ns, sampling or Sampling(1.0))
         self.held_at_start_count = 0
         """Samples that were there when the recording began."""
 
     @property
     def now_ns(self) -> Nanoseconds:
         """The latest reported instant, in nanoseconds since the beginning."""
-        return self._book.now_ns
+        return self._recorded.now_ns
 
     @property
     def step(self) -> int:
         """The latest step number, which increases with every event and input."""
-        return self._book.step
+        return self._recorded.step
 
     @property
     def full_names(self) -> Mapping[str, str]:
@@ -108,7 +110,7 @@ class Fold:
                 self._reach(at_ns)
                 for queue in self._queues.values():
                     queue.present.clear()
-                    self._steps.resume(self._book.now_ns, queue)
+                    self._steps.resume(self._recorded.now_ns, queue)
             case RecordingEnded(at_ns):
                 self._reach(at_ns)
 
@@ -127,20 +129,20 @@ class Fold:
         """End the recording: samples in queues become held, those in reader caches waiting, open deliveries end."""
         for queue in self._queues.values():
             if queue.counts.returned:
-                self._book.add_event(queue, "returned", self.now_ns, queue.counts.returned, queue.counts.returned)
+                self._recorded.add_event(queue, "returned", self.now_ns, queue.counts.returned, queue.counts.returned)
             self._steps.end(queue)
 
     def take_rows(self) -> dict[str, list[Row]]:
         """Return the rows since the last call, with values in the order of each table's columns without `run_id`."""
-        rows = {name: each.copy() for name, each in self._book.rows.items()}
-        for each in self._book.rows.values():
+        rows = {name: each.copy() for name, each in self._recorded.rows.items()}
+        for each in self._recorded.rows.values():
             each.clear()
         return rows
 
     @property
     def row_count(self) -> int:
         """Return the number of rows that `take_rows` would return."""
-        return sum(map(len, self._book.rows.values()))
+        return sum(map(len, self._recorded.rows.values()))
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
         """Return the columns of `eventlog.schema.COUNTERS` without the run's id, one row a queue, as if the recording
@@ -152,7 +154,7 @@ class Fold:
         return counter_columns(
             [each.counts_now() for each in queues],
             [0] * len(queues),
-            [self._book.client] * len(queues),
+            [self._recorded.client] * len(queues),
             [each.shown for each in queues],
             [max(0, each.max_count) for each in queues],
             observed_ns,
@@ -160,7 +162,7 @@ class Fold:
 
     def happenings(self) -> tuple[Happening, ...]:
         """Return each kind of event, in the order of their first occurrence."""
-        return self._book.happenings()
+        return self._recorded.happenings()
 
     def _queue(self, name: str) -> QueueState:
         queue = self._queues.get(name)
@@ -175,35 +177,35 @@ class Fold:
         return queue
 
     def _reach(self, at_ns: Nanoseconds) -> None:
-        self._book.step += 1
-        self._book.now_ns = max(self._book.now_ns, at_ns - self._t0)
+        self._recorded.step += 1
+        self._recorded.now_ns = max(self._recorded.now_ns, at_ns - self._t0)
 
     def _begin(self, begun: Begun) -> None:
         for each in begun.queues:
             self._queue(each.name).max_count = each.max_count
-        for seat in begun.seats:
-            self._sit(seat)
+        for slot in begun.seats:
+            self._add_consumer(slot)
 
-    def _sit(self, seat: RecordedConsumer) -> None:
-        self._book.step += 1
-        self._queue(seat.queue).present.add(seat.consumer_guid)
-        self._book.add_peer(
+    def _add_consumer(self, slot: RecordedConsumer) -> None:
+        self._recorded.step += 1
+        self._queue(slot.queue).present.add(slot.consumer_guid)
+        self._recorded.add_peer(
             _PRESENT_NS,
             PeerHappening.CONSUMER_JOINED,
-            seat.consumer_guid,
-            queue=seat.queue,
-            address=address_text(seat.source_guid),
-            unacked_threshold=seat.unacked_threshold,
-            reception_enabled=seat.reception_enabled,
+            slot.consumer_guid,
+            queue=slot.queue,
+            address=address_text(slot.source_guid),
+            unacked_threshold=slot.unacked_threshold,
+            reception_enabled=slot.reception_enabled,
         )
 
     def _input(self, given: Input) -> None:
-        book = self._book
-        book.step += 1
-        at_ns = book.now_ns = given.at_ns - self._t0
+        recorded = self._recorded
+        recorded.step += 1
+        at_ns = recorded.now_ns = given.at_ns - self._t0
         match given.message:
             case ConsumerJoined(queue, guid, source_guid, threshold, enabled):
-                book.add_peer(
+                recorded.add_peer(
                     at_ns,
                     PeerHappening.CONSUMER_JOINED,
                     guid,
@@ -216,9 +218,9 @@ class Fold:
                 state.left.pop(guid, None)
                 if guid not in state.present:
                     state.present.add(guid)
-                    book.add_event(state, "connected", at_ns, book.peer(guid))
+                    recorded.add_event(state, "connected", at_ns, recorded.peer(guid))
             case ConsumerAvailability(queue, guid, enabled, threshold):
-                book.add_peer(
+                recorded.add_peer(
                     at_ns,
                     PeerHappening.CONSUMER_AVAILABILITY,
                     guid,
@@ -227,15 +229,15 @@ class Fold:
                     reception_enabled=enabled,
                 )
             case ConsumerLeft(queue, guid, hands_back):
-                book.add_peer(at_ns, PeerHappening.CONSUMER_LEFT, guid, queue=queue, hands_back=hands_back)
+                recorded.add_peer(at_ns, PeerHappening.CONSUMER_LEFT, guid, queue=queue, hands_back=hands_back)
                 state = self._queue(queue)
                 state.left[guid] = hands_back
                 if guid in state.present:
                     state.present.remove(guid)
-                    book.add_event(state, "disconnected", at_ns, book.peer(guid))
+                    recorded.add_event(state, "disconnected", at_ns, recorded.peer(guid))
             case ProducerLeft(participant, topic, guid):
-                book.add_peer(at_ns, PeerHappening.PRODUCER_LEFT, guid, participant=participant, topic=topic)
-                book.forget_producer(guid)
+                recorded.add_peer(at_ns, PeerHappening.PRODUCER_LEFT, guid, participant=participant, topic=topic)
+                recorded.forget_producer(guid)
             case CommandRequest(_, _, command):
                 self._command(at_ns, command)
             case _:
@@ -264,8 +266,8 @@ class Fold:
                 kind, resource = CommandKind.SHUTDOWN, ResourceIdentifier()
             case _:
                 return  # it reads, or events have the outcome of each sample
-        if self._book.keeps_rows:
-            self._book.rows["commands"].append((self._book.step, at_ns, kind.value, str(resource.bare), body))
+        if self._recorded.keeps_rows:
+            self._recorded.rows["commands"].append((self._recorded.step, at_ns, kind.value, str(resource.bare), body))
 
     def _created(self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
         """Register a queue that a command created or tried to create."""

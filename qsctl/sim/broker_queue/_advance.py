@@ -107,7 +107,7 @@ def advance(state: Any) -> int:
             if queue.delivery_left < queue.most_at_once:
                 return GROW
             queue.unsettled = 0
-            settle(state)
+            stabilize(state)
             continue
         time = FOREVER
         if queue.position < queue.count:
@@ -163,7 +163,7 @@ def advance(state: Any) -> int:
             time_out(state, row(queue.timeouts, which >> 4, TIMEOUTS).head)
         else:
             expire(state, row(queue.lives, which >> 4, LIVES).head)
-        settle(state)
+        stabilize(state)
 
 
 @inlined_part
@@ -178,7 +178,7 @@ def come(state: Any) -> None:
 
 
 @inlined_part
-def settle(state: Any) -> None:
+def stabilize(state: Any) -> None:
     """Deliver, drop and admit messages until none of these is possible, then update the high-water marks."""
     queue = row(state, 0, STATE)
     while True:

@@ -41,7 +41,7 @@ class Consumers:
         self._thresholds = {
             name: queue.distribution.unacked_threshold for name, queue in queues_by_name(recorded.service).items()
         }
-        self.seats: dict[tuple[str, Guid], ConsumerSlot] = {}
+        self.slots: dict[tuple[str, Guid], ConsumerSlot] = {}
         self.services: dict[str, Services] = {}
         self._doubles: dict[tuple[str, int], list[Guid]] = {}
         """The readers that do what a recorded consumer did, itself first; none: it stays away."""
@@ -53,7 +53,7 @@ class Consumers:
                 self.services[queue] = Services(recorded, queue, seed, replication)
             if (queue, row.peer) not in self._doubles:
                 self._doubles[queue, row.peer] = []
-                self._seat(queue, self._guids[row.peer], row.peer, 0)
+                self._add_slot(queue, self._guids[row.peer], row.peer, 0)
         for queue in self.services:
             self._change_number(queue)
 
@@ -61,20 +61,20 @@ class Consumers:
         """Yield the message of a recorded action, from the recorded consumer itself and from each copy of it."""
         queue = row.queue or ""
         for guid in self._doubles.get((queue, row.peer), ()):
-            seat = self.seats[queue, guid]
+            slot = self.slots[queue, guid]
             match row.happening:
                 case PeerHappening.CONSUMER_JOINED:
                     own = row.unacked_threshold
                     if own == self._thresholds.get(queue):
                         own = None  # the queue's own, which may have changed
                     address = Guid(bytes.fromhex(row.address)) if row.address else NIL_GUID
-                    yield seat, ConsumerJoined(queue, guid, address, own, row.reception_enabled)
+                    yield slot, ConsumerJoined(queue, guid, address, own, row.reception_enabled)
                 case PeerHappening.CONSUMER_AVAILABILITY:
                     enabled = row.reception_enabled is not False
-                    yield seat, ConsumerAvailability(queue, guid, enabled, row.unacked_threshold or 0)
+                    yield slot, ConsumerAvailability(queue, guid, enabled, row.unacked_threshold or 0)
                 case PeerHappening.CONSUMER_LEFT:
-                    seat.leave()
-                    yield seat, ConsumerLeft(queue, guid, row.hands_back)
+                    slot.leave()
+                    yield slot, ConsumerLeft(queue, guid, row.hands_back)
                 case _:
                     pass  # of a producer
 
@@ -86,16 +86,16 @@ class Consumers:
             return
         for number in there[wanted:]:
             for guid in self._doubles.pop((queue, number)):
-                del self.seats[queue, guid]
+                del self.slots[queue, guid]
         for extra in range(wanted - len(there)):
             number, copy = there[extra % len(there)], extra // len(there) + 1
             original = self._guids[number]
             guid = Guid(copy.to_bytes(4, "big") + bytes(octet ^ 0xA5 for octet in original[4:]))
-            self._seat(queue, guid, number, copy)
+            self._add_slot(queue, guid, number, copy)
 
-    def _seat(self, queue: str, guid: Guid, number: int, copy: int) -> None:
+    def _add_slot(self, queue: str, guid: Guid, number: int, copy: int) -> None:
         factor = self._changes[queue].service_factor if queue in self._changes else 1.0
-        self.seats[queue, guid] = ConsumerSlot(
+        self.slots[queue, guid] = ConsumerSlot(
             queue, guid, number, copy, self.services[queue], factor, may_copy=self._is_as_recorded
         )
         self._doubles[queue, number].append(guid)

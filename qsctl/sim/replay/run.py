@@ -199,9 +199,9 @@ class ReplayRun:
                 self._at(max(0, peer.at_ns), peer.step, _Kind.PEER, peer)
         for command in recorded.commands:
             self._at(command.at_ns, command.step, _Kind.COMMAND, command)
-        for seat in self.consumers.seats.values():
-            for reply in seat.foretold(recorded.guids):
-                self._at_reply(seat, reply)
+        for slot in self.consumers.slots.values():
+            for reply in slot.foretold(recorded.guids):
+                self._at_reply(slot, reply)
         for writer in self._writers.values():
             self._schedule(0, writer)
             for row in writer.repeats:
@@ -261,8 +261,8 @@ class ReplayRun:
 
     def _peer(self, now: Nanoseconds, row: PeerRow) -> None:
         if row.happening != PeerHappening.PRODUCER_LEFT:
-            for seat, message in self.consumers.messages_of(row):
-                self._part_of[seat.queue].receive(message)
+            for slot, message in self.consumers.messages_of(row):
+                self._part_of[slot.queue].receive(message)
             return
         writer = self._writers.get(row.peer)
         if writer is not None:
@@ -344,26 +344,26 @@ class ReplayRun:
             self._numbers[event.dead_letter.writer_guid] = recorded.popleft()
 
     def _deliver(self, now: Nanoseconds, delivery: Delivery) -> None:
-        seat = self.consumers.seats[delivery.queue, delivery.consumer_guid]
+        slot = self.consumers.slots[delivery.queue, delivery.consumer_guid]
         key = (self._number(delivery.identity.writer_guid), delivery.identity.sequence_number, delivery.attempt)
         size_bytes = 0 if delivery.payload is None else len(delivery.payload)
         origin = self._original.get(key[:2])
         self._at_reply(
-            seat, seat.receive(now, delivery, key, size_bytes, None if origin is None else (*origin, key[2]))
+            slot, slot.receive(now, delivery, key, size_bytes, None if origin is None else (*origin, key[2]))
         )
 
-    def _reply(self, now: Nanoseconds, seat: ConsumerSlot, reply: ModelledReply) -> None:
-        if reply.is_foretold and not seat.is_in_recording:
+    def _reply(self, now: Nanoseconds, slot: ConsumerSlot, reply: ModelledReply) -> None:
+        if reply.is_foretold and not slot.is_in_recording:
             return
         if reply.was_recorded:
-            self._part_of[seat.queue].receive(reply.message)
-        elif reply.presence == seat.presence:
-            self._part_of[seat.queue].receive(reply.message)
-            self._at_reply(seat, seat.ended(now))
+            self._part_of[slot.queue].receive(reply.message)
+        elif reply.presence == slot.presence:
+            self._part_of[slot.queue].receive(reply.message)
+            self._at_reply(slot, slot.ended(now))
 
-    def _at_reply(self, seat: ConsumerSlot, reply: ModelledReply | None) -> None:
+    def _at_reply(self, slot: ConsumerSlot, reply: ModelledReply | None) -> None:
         if reply is not None:
-            self._at(reply.at_ns, reply.step, _Kind.REPLY, (seat, reply))
+            self._at(reply.at_ns, reply.step, _Kind.REPLY, (slot, reply))
 
     def _answer(self, now: Nanoseconds, answer: WriteAcknowledgment) -> None:
         number, sequence_number = self._number(answer.identity.writer_guid), answer.identity.sequence_number

@@ -30,7 +30,7 @@ class Correspondents:
         self._silence_ns = silence_ns
         self._heard: dict[str, _Heard] = {}
 
-    def hears(self, now: Nanoseconds, name: str, run: str) -> bool:
+    def accepts(self, now: Nanoseconds, name: str, run: str) -> bool:
         """Return whether a message of a process is accepted, and if so, record its time."""
         heard = self._heard.get(name)
         if heard is not None and heard.run != run and now - heard.at_ns <= self._silence_ns:

@@ -158,7 +158,7 @@ class LetterBox:
         """Add a fragment; return the message that it completes, or nothing, as for a sender that is not announced."""
         if (piece.sender, piece.run) not in self._announced:
             return []
-        if not self._correspondents.hears(self._clock(), piece.sender, piece.run):
+        if not self._correspondents.accepts(self._clock(), piece.sender, piece.run):
             if piece.index == 0:
                 self._boundary.refuse(
                     self._source, piece.sender, f"another process is heard as {piece.sender}: two have one name"

@@ -22,7 +22,7 @@ class _RowKind:
 
 
 @dataclass(slots=True)
-class LogBook:
+class RecordingRows:
     """The rows of one recording, until the writer takes them.
 
     `keeps_rows`: whether rows are made at all; `keeps_events`: whether rows of `events` are made.
