@@ -30,7 +30,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings", "captures"),
     "The service": (
-        "production", "containers", "service", "promises", "high-availability", "recording", "live-tables",
+        "production", "containers", "service", "promises", "high-availability", "master-timeout", "recording",
+        "live-tables",
         "programs", "testing",
         "any-dds-application", "dds-administration", "security",
         "state-directory", "backup", "upgrade", "changes", "licenses",
