@@ -640,7 +640,9 @@ class Replica:
                 remedy="Upgrade all members first.",
             )
         changed = changed_members(self.members.latest, action, name)
-        heard = [self.name, *(peer.name for peer in mastery.present(now) if not peer.is_learner)]
+        # One that has not confirmed the first entry of this epoch is only taken to be there, and may have no vote.
+        confirming = [peer for peer in mastery.present(now) if peer.match_index >= self.clients.own_epoch_index]
+        heard = [self.name, *(peer.name for peer in confirming if not peer.is_learner)]
         if not is_quorum(changed.voters, heard):
             missing = ", ".join(sorted(set(changed.voters).difference(heard)))
             raise Refused(

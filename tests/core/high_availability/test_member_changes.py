@@ -7,6 +7,7 @@ import pytest
 from qsctl.core.admin.command import ChangeMembers, MemberAction
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
 from qsctl.core.high_availability.roles import Role
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.records import MembersChanged
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, held, queue, write
 from tests.core.high_availability.member_commands import RESOURCE, command
@@ -276,6 +277,18 @@ def test_removal_that_would_lose_the_quorum_is_refused() -> None:
     cluster.run_for(2 * TIMEOUT_NS)
     assert f"{dead.name} did not answer within master_timeout" in cluster.refusal(master, REMOVE, alive.name)
     cluster.change(master, REMOVE, dead.name)
+
+
+def test_member_that_never_answered_this_master_counts_for_no_quorum() -> None:
+    """Found by a world: a new master removed itself, and of the four that were left two had no vote yet."""
+    cluster, former, (dead, master) = filled()
+    dead.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.run_until(lambda: former.replica.hand_over(cluster.now, waits=True))
+    cluster.gather(former)
+    assert cluster.elect() is master
+    master.member.versions.note(dead.name, VERSION)
+    assert f"{dead.name} did not answer within master_timeout" in cluster.refusal(master, REMOVE, former.name)
 
 
 def test_learner_that_has_not_caught_up_is_not_promoted() -> None:
