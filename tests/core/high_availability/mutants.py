@@ -411,9 +411,9 @@ def confirms_all_that_it_has(patch: pytest.MonkeyPatch) -> None:
     """A slave confirms its whole log, also what is behind the entries that it compared with the master's."""
     confirm = Replica._confirm
 
-    def confirm_all(self: Replica, frame: Any, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
+    def confirm_all(self: Replica, frame: Any, match_index: int, *, agreed: bool, **given: Any) -> None:
         index = self.log.last_index if agreed else match_index
-        confirm(self, frame, index, agreed=agreed, lacks_payload=lacks_payload)
+        confirm(self, frame, index, agreed=agreed, **given)
 
     patch.setattr(Replica, "_confirm", confirm_all)
 

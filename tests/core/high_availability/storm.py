@@ -7,6 +7,7 @@ from random import Random
 from qsctl.core.admin.command import ChangeMembers, MemberAction
 from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
 from qsctl.core.records import QueueRecord
 from tests.core.high_availability.cluster import (
@@ -86,6 +87,8 @@ class Storm:
     def look(self, process: Process) -> None:
         cluster, random = self.cluster, self.random
         for recipient, frame in process.member.pop_frames():
+            if recipient in cluster.processes:
+                cluster[recipient].member.versions.note(process.name, VERSION)
             for _ in range(random.choice((1, 1, 1, 2))):
                 if (process.name, recipient) not in cluster.cuts and random.random() >= self.loss:
                     delay_ns = random.choice((1, 1, 2, 7)) * STEP_NS
