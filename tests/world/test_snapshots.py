@@ -25,7 +25,7 @@ def large_snapshots(seed: int) -> Scenario:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [2, 4, 12])
+@pytest.mark.parametrize("seed", [4, 10, 11])
 def test_snapshots_that_arrive_in_pieces_break_no_rule(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: Counter[str] = Counter()
     gather = Replica._gather

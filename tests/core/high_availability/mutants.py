@@ -434,7 +434,7 @@ def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
 
     def formation(self: learner.Learner, now: int) -> learner.Formation | None:
         rolls = self.rolls(now)
-        if len(rolls) < len(self._others) or sum(not each.is_learner for each in rolls) >= self._quorum:
+        if len(rolls) < len(self._members.others) or sum(not each.is_learner for each in rolls) >= self._members.quorum:
             return None
         last = max(LastEntry(each.last_epoch, each.last_index) for each in rolls)
         return learner.Formation(max(each.epoch for each in rolls), last, "all are there")
