@@ -65,7 +65,7 @@ class MinimalService(ServiceProcess):
         file = self.directory / "USER_QUEUING_SERVICE.xml"
         text = shipped("fixtures/config/starter/minimal.xml").read_text(encoding="utf-8")
         file.write_text(text.replace("<domain_id>0<", f"<domain_id>{self.domain}<"), encoding="utf-8")
-        self._arguments = (str(file),)
+        self.arguments = (str(file),)
         super().start()
 
 
