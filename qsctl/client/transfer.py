@@ -39,7 +39,7 @@ BATCH_BYTES: Final = 1024 * 1024
 
 _T = TypeVar("_T")
 
-UNDELIVERED: Final = "@sample_queue_status = UNDELIVERED_MESSAGE_STATUS"
+_UNDELIVERED: Final = "@sample_queue_status = UNDELIVERED_MESSAGE_STATUS"
 
 TargetOf: TypeAlias = Callable[[MessageData], ResourceIdentifier | None]
 """The queue that a sample is to go to; None: it stays."""
@@ -115,7 +115,7 @@ class Transfer:
             QsctlError: a service does not answer, or refuses; what `results` counts is done.
         """
         begun_s, after_position, incarnation = self.clock(), 0, NIL_INCARNATION
-        selector = f"({self.selector}) AND {UNDELIVERED}" if self.selector else UNDELIVERED
+        selector = undelivered(self.selector)
         while (left := self._left()) > 0:
             found = self.administration.messages(
                 self.source, selector, min(left, self._batch_count()), after_position, incarnation
@@ -254,6 +254,11 @@ def require_one_place(administration: Administration, queue: ResourceIdentifier)
         raise UsageError(
             f"several services host a queue {bare}: {', '.join(sorted(hosts))}", remedy="Name one with --target NAME."
         )
+
+
+def undelivered(selector: str) -> str:
+    """Return the selector of those selected samples that no consumer has; `selector` may be empty."""
+    return f"({selector}) AND {_UNDELIVERED}" if selector else _UNDELIVERED
 
 
 def held_sample(sample: MessageData) -> HeldSample:

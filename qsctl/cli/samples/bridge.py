@@ -156,6 +156,7 @@ def bridge(
     from qsctl.client import stopped_by_signals
     from qsctl.client.bridge.driver import BridgeDriver
     from qsctl.client.bridge.steps import BridgeSteps, mirror_steps, shovel_steps
+    from qsctl.client.transfer import undelivered
     from qsctl.core.admin.resolve import short_name
 
     selector = checked_selector(select)
@@ -174,7 +175,7 @@ def bridge(
         ends.open,
         source,
         target,
-        selector if places is not None else _undelivered(selector),
+        selector if places is not None else undelivered(selector),
         steps,
         make_steps,
         places,
@@ -313,12 +314,6 @@ def _hosts(administration: Administration, queue: ResourceIdentifier) -> set[str
 def _require_no_consumer(administration: Administration, queue: ResourceIdentifier, option: str) -> None:
     if any(each.body.consumer_count for each in administration.statuses(queue)):
         raise UsageError(f"{option}: queue {queue} has consumers", remedy="End them, or name another queue.")
-
-
-def _undelivered(selector: str) -> str:
-    from qsctl.client.transfer import UNDELIVERED
-
-    return f"({selector}) AND {UNDELIVERED}" if selector else UNDELIVERED
 
 
 def _note_state(state: BridgeState, text: str) -> None:

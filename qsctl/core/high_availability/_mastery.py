@@ -93,8 +93,6 @@ class Mastery:
     def beat(self, now: Nanoseconds) -> None:
         """Give a sign to every replica, with what it lacks."""
         self.heartbeat_at_ns = now + self._heartbeat_ns
-        present = {peer.name for peer in self.progress}
-        self._transfers = {name: each for name, each in self._transfers.items() if name in present}
         for peer in self.progress:
             if not self._replicate(now, peer):
                 self._send(now, peer, 0)
@@ -104,6 +102,7 @@ class Mastery:
         for peer in self.progress.follow_members(self._log.last_index + 1):
             if not self._replicate(now, peer):
                 self._send(now, peer, 0)
+            self._transfers.pop(peer.name, None)
 
     def replicate(self, now: Nanoseconds) -> None:
         """Send what became durable."""

@@ -17,7 +17,7 @@ wait for (`clients`), what the other members answered (`learner`), and a master'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
 from qsctl.core.admin.command import MemberAction
@@ -40,6 +40,7 @@ from qsctl.core.high_availability.frames import (
     Canvass,
     Confirmed,
     Entries,
+    Entry,
     Farewell,
     Frame,
     Relayed,
@@ -632,16 +633,17 @@ class Replica:
                 f"{self.stream}: an earlier change of the members or of the master is not committed yet",
                 remedy="Wait until it is: one member is changed at a time.",
             )
-        present = [peer.name for peer in mastery.present(now)]
-        if self._versions.common(present) < MEMBER_CHANGES:  # one that is gone may be removed, whatever its version
-            earlier = [each for each in present if self._versions.of(each) < MEMBER_CHANGES]
+        present = mastery.present(now)
+        # One that is gone may be removed, whatever its version.
+        earlier = [peer.name for peer in present if self._versions.of(peer.name) < MEMBER_CHANGES]
+        if earlier:
             raise Refused(
                 f"{self.stream}: {', '.join(earlier)} cannot replay a change of the members: of an earlier version",
                 remedy="Upgrade all members first.",
             )
         changed = changed_members(self.members.latest, action, name)
         # One that has not confirmed the first entry of this epoch is only taken to be there, and may have no vote.
-        confirming = [peer for peer in mastery.present(now) if peer.match_index >= self.clients.own_epoch_index]
+        confirming = [peer for peer in present if peer.match_index >= self.clients.own_epoch_index]
         heard = [self.name, *(peer.name for peer in confirming if not peer.is_learner)]
         if not is_quorum(changed.voters, heard):
             missing = ", ".join(sorted(set(changed.voters).difference(heard)))
@@ -693,15 +695,11 @@ class Replica:
         """
         own = self.incarnation
         is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
-        is_question = isinstance(frame, Roll) and frame.answers is None
-        if (
-            is_of_group
-            and frame.sender != self.name
-            and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece)
-        ):
-            return ""
-        if is_question and frame.sender != self.name and frame.incarnation in (0, own):
-            return ""
+        if frame.sender != self.name:
+            if is_of_group and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece):
+                return ""
+            if isinstance(frame, Roll) and frame.answers is None and frame.incarnation in (0, own):
+                return ""
         return "it is not a member of this replication group"
 
     def hold(self, message: Outbound) -> None:
@@ -723,8 +721,8 @@ class Replica:
             Why these cannot be entries of this group's log, for people; empty: they can.
         """
         log, first_index = self.log, entries.previous_index + 1
-        if foreign := {record.queue for record in entries.records} - self.follower.names:
-            return f"its entries are of {min(foreign)!r}, which is not in this replication group"
+        if foreign := self._foreign(entries.records):
+            return f"its entries are of {foreign!r}, which is not in this replication group"
         if self.ballot.awaits_beginning:
             if entries.previous_index:
                 self._confirm(entries, 0, agreed=False)
@@ -756,6 +754,10 @@ class Replica:
         self._confirm(entries, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
         return ""
 
+    def _foreign(self, records: Iterable[Entry]) -> str:
+        """Return the first queue of these records that is not in this replication group; empty: all are."""
+        return min({record.queue for record in records} - self.follower.names, default="")
+
     def _gather(self, now: Nanoseconds, piece: SnapshotPiece) -> str:
         """Keep a piece of the master's snapshot, and begin again from that once it is whole.
 
@@ -763,8 +765,8 @@ class Replica:
             Why it cannot be a piece of a snapshot of this group's log, for people; empty: it can.
         """
         log, awaits_beginning = self.log, self.ballot.awaits_beginning
-        if foreign := {record.queue for record in piece.records} - self.follower.names:
-            return f"its snapshot is of {min(foreign)!r}, which is not in this replication group"
+        if foreign := self._foreign(piece.records):
+            return f"its snapshot is of {foreign!r}, which is not in this replication group"
         is_held = piece.index <= log.last_index and log.agrees(piece.index, piece.index_epoch)
         if not awaits_beginning and (is_held or piece.index <= log.commit_index):
             return self._install(now, piece, ())
@@ -782,8 +784,8 @@ class Replica:
             Why it cannot be a snapshot of this group's log, for people; empty: it can.
         """
         log, base = self.log, LogSnapshot(frame.index, frame.index_epoch, records)
-        if foreign := {record.queue for record in records} - self.follower.names:
-            return f"its snapshot is of {min(foreign)!r}, which is not in this replication group"
+        if foreign := self._foreign(records):
+            return f"its snapshot is of {foreign!r}, which is not in this replication group"
         is_held = frame.index <= log.last_index and log.agrees(frame.index, frame.index_epoch)
         if is_held and not self.ballot.awaits_beginning:
             if not self._commit_to(now, frame.index):  # what is behind it was confirmed, perhaps, and must stay

@@ -189,8 +189,7 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold, or a number is negative, which no store and
-            no
-            other replica would accept.
+            no other replica would accept.
     """
     writes: list[Write] = []
     writer, route = NIL_GUID, _NIL_ROUTE
