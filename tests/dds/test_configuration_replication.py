@@ -140,6 +140,8 @@ def test_without_a_quorum_commands_are_refused_and_nothing_changes(cluster: Clus
     qsctl = Shell(cluster.domain)
     master = cluster.master("configuration")
     one, other = (name for name in cluster.services if name != master)
+    assert answers(qsctl, "create-queue", "Kept") == dict.fromkeys(cluster.services, "OK")
+    assert eventually(lambda: "Kept" in queues(qsctl).get(one, ()), PATIENCE_S)
     had = queues(qsctl)[one]
     cluster.kill(master)
     cluster.kill(other)
