@@ -70,9 +70,12 @@ entry; snapshots contain the list that is committed. The master refuses a change
 the change before are committed, else two masters could each change the same list and have disjoint quorums; and one
 after which the voters that answered within `master_timeout` would be no quorum. A master that is removed leads until
 that is committed, does not count itself, and hands over. A replica that is being removed may still be a candidate, for
-it alone may have the entry; one whose removal is committed may not. Canvasses and entries of a process that is not
-listed have an effect where they are of this group, since the receiver may be behind; votes and confirmations have none.
-One that was removed and missed it gets no vote of those that did not: their logs are more up to date.
+it alone may have the entry: one in the latest list or in the one before, which was committed when a master wrote the
+latest. One that knows that its removal is committed may not. Voters are counted by the candidate's list: a replica
+votes for a process that it does not list, also where it does not list itself. So canvasses and entries of an unlisted
+process have an effect where they are of this group; votes and confirmations have none. Its epoch may be far ahead, and
+all that the receiver lists may be gone: its answer to a question of the receiver counts where it has more of the log
+(`epochs`). One that was removed and missed it gets no vote of those that did not: their logs are more up to date.
 
 Losses. A replica whose log is gone, damaged, or shorter than at its orderly close, and any volatile one that restarts,
 is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss

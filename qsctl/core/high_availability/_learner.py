@@ -81,11 +81,11 @@ class Learner:
         self._answers: dict[str, tuple[Nanoseconds, Roll]] = {}
         self._asks_since_ns: Nanoseconds | None = None
 
-    def call_the_roll(self, now: Nanoseconds, run: int) -> None:
-        """Ask the others what they have; `run` distinguishes this process from those before it."""
+    def call_the_roll(self, now: Nanoseconds, run: int, *senders: str) -> None:
+        """Ask the others, and these, what they have; `run` distinguishes this process from those before it."""
         if self._asks_since_ns is None:
             self._asks_since_ns = now
-        for other in self._members.others:
+        for other in dict.fromkeys((*self._members.others, *senders)):
             self._send(other, run, None)
 
     def receive(self, now: Nanoseconds, roll: Roll, run: int) -> bool:

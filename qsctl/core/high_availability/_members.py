@@ -49,7 +49,10 @@ class GroupMembers:
         self._stream = stream
         self._log = log
         self.others: list[str] = []
-        """All with which this replica exchanges frames: the other members of the latest and of the committed list."""
+        """All with which this replica exchanges frames: the other members of the latest and of the committed list.
+
+        The list before the latest is committed, as far as this replica may know, since a master changes none before.
+        """
         self.form_with(names, is_joining=is_joining)
 
     def form_with(self, names: Sequence[str], *, is_joining: bool = False) -> None:
@@ -61,7 +64,9 @@ class GroupMembers:
     def look(self) -> bool:
         """Adopt what the log lists now; return whether anything changed."""
         latest = self._log.members_at(self._log.last_index) or self._first
-        committed = self._log.members_at(self._log.commit_index) or self._first
+        is_committed = self._log.members_index <= self._log.commit_index
+        former = latest if is_committed else self._log.members_at(self._log.members_index - 1)
+        committed = former or self._first
         if latest is self.latest and committed is self._committed:
             return False
         self._take(latest, committed)

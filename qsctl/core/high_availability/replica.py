@@ -375,14 +375,14 @@ class Replica:
                 if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
                     return ""  # a quorum was asked before, and this replica follows a master since: it is late
                 if frame.epoch > self.epochs.reach(self.epoch):
-                    self._ask(now)
+                    self._ask(now, frame.sender)
                     highest = self.epochs.highest(self.epoch)
                     return f"its epoch {frame.epoch} is more than one above {highest}, in which a quorum was seen"
                 self.ballot.observe(frame.epoch)
                 self.outgoing.write_hard_state(self.ballot.state)
                 self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
             else:
-                self._ask(now)  # it may be behind, and cannot know that by this
+                self._ask(now, frame.sender)  # it may be behind, and cannot know that by this
         match frame:
             case Canvass():
                 return self._receive_canvass(now, frame)
@@ -411,7 +411,7 @@ class Replica:
         if not canvass.is_trial and canvass.candidate_epoch != canvass.epoch:
             return f"it stands in epoch {canvass.candidate_epoch} and is in epoch {canvass.epoch}"
         if canvass.candidate_epoch > self.epochs.reach(self.epoch):
-            self._ask(now)  # so that it can follow if the candidate proceeds
+            self._ask(now, canvass.sender)  # so that it can follow if the candidate proceeds
         if canvass.is_trial or not self._withholds_vote(now, canvass.sender):
             self._answer(now, canvass)
         return ""
@@ -447,6 +447,8 @@ class Replica:
         return ""
 
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
+        if roll.answers is not None and roll.sender not in self.members.others:
+            self.epochs.note_later(roll.epoch)
         if not self._learner.receive(now, roll, self.run):
             return
         own = self.incarnation
@@ -463,11 +465,11 @@ class Replica:
         elif self.role is Role.LEARNER:
             self._form(now)
 
-    def _ask(self, now: Nanoseconds) -> None:
-        """Ask all others in which epoch they are, unless they were asked just now."""
+    def _ask(self, now: Nanoseconds, *senders: str) -> None:
+        """Ask all others, and these, in which epoch they are, unless they were asked just now."""
         if now >= self._asks_from_ns:
             self._asks_from_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
-            self._learner.call_the_roll(now, self.run)
+            self._learner.call_the_roll(now, self.run, *senders)
 
     # Elections.
 
@@ -698,8 +700,12 @@ class Replica:
         if frame.sender != self.name:
             if is_of_group and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece):
                 return ""
-            if isinstance(frame, Roll) and frame.answers is None and frame.incarnation in (0, own):
-                return ""
+            if isinstance(frame, Roll):
+                if frame.answers is None and frame.incarnation in (0, own, -own):
+                    return ""
+                is_ahead = LastEntry(frame.last_epoch, frame.last_index) > self.log.last
+                if frame.answers == self.run and is_of_group and is_ahead:
+                    return ""
         return "it is not a member of this replication group"
 
     def hold(self, message: Outbound) -> None:

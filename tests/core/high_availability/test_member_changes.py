@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.admin.command import ChangeMembers, MemberAction
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Roll, Vote
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.records import MembersChanged
@@ -233,6 +233,69 @@ def test_member_that_missed_all_changes_follows_a_master_that_it_does_not_know()
     cluster.run_until(lambda: voters(second) == voters(added[0]))
 
 
+def replaced_away() -> tuple[Changed, Process, list[Process]]:
+    """A cluster of d, e and one that missed all changes, which is down; the others that it knows are gone.
+
+    Meanwhile there were many elections.
+    """
+    cluster, master, (first, absent) = filled()
+    absent.crash()
+    added = [cluster.grow(master, name) for name in "de"]
+    for gone in (first.name, master.name):
+        cluster.change(master, REMOVE, gone)
+    cluster.run_until(lambda: any(each.replica.is_master for each in added))
+    first.crash()
+    master.crash()
+    added[0]._jitter = lambda: 0.0
+    for _ in range(3):
+        for each in added:
+            each.crash()
+            each.start(cluster.now)
+        cluster.elect()
+    assert added[0].replica.epoch > absent.replica.epoch + 2
+    assert voters(added[0]) == voters(added[1]) == sorted(("d", "e", absent.name))
+    return cluster, absent, added
+
+
+def test_member_whose_known_members_are_all_gone_follows_a_master_of_a_much_later_epoch() -> None:
+    cluster, absent, added = replaced_away()
+    absent.start(cluster.now)
+    cluster.run_until(lambda: held(absent) == held(added[0]) and voters(absent) == voters(added[0]))
+
+
+def test_member_whose_known_members_are_all_gone_votes_for_a_candidate_of_a_much_later_epoch() -> None:
+    cluster, absent, added = replaced_away()
+    for each in added:
+        each.crash()
+    absent.start(cluster.now)
+    added[0].start(cluster.now)
+    assert cluster.elect() is added[0]
+
+
+def test_process_joins_after_all_members_of_the_beginning_were_replaced() -> None:
+    cluster, absent, added = replaced_away()
+    master = next(each for each in added if each.replica.is_master)
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.change(master, REMOVE, absent.name)
+    joined = cluster.grow(master, "f")
+    assert held(joined) == held(master)
+
+
+def test_answer_of_an_unlisted_process_raises_no_epoch_where_it_has_no_more_of_the_log() -> None:
+    cluster, _, (slave, _) = filled()
+    replica = slave.replica
+    last, group = replica.log.last, replica.incarnation
+    for behind in ((last.epoch, last.index, group, replica.run), (99, 99, group + 1, replica.run), (99, 99, group, 5)):
+        last_epoch, last_index, incarnation, run = behind
+        roll = Roll(replica.stream, "z", 99, 1, last_epoch, last_index, False, run, incarnation)
+        canvass = Canvass(replica.stream, "z", 99, 99, 99, 99, False, group)
+        cluster.run_for(2 * TIMEOUT_NS)
+        slave.run(cluster.now, frames=[roll])
+        replica.allegiance.end()
+        slave.run(cluster.now, frames=[canvass])
+        assert replica.epoch == 1
+
+
 def test_candidate_that_alone_has_its_own_removal_is_elected() -> None:
     """No log without the entry gets its vote, and the one other voter has no quorum of the former two."""
     cluster, master, (other,) = filled(2)
@@ -245,6 +308,26 @@ def test_candidate_that_alone_has_its_own_removal_is_elected() -> None:
     master.start(cluster.now)
     assert master.replica.role is Role.SLAVE
     cluster.run_until(lambda: other.replica.is_master and voters(other) == [other.name])
+
+
+def test_candidate_that_alone_has_its_own_removal_is_elected_where_the_first_members_did_not_include_it() -> None:
+    """After a restart it knows no commit, and the first list of its log is not the one before its removal."""
+    cluster, first, (gone,) = filled(2)
+    joined = cluster.grow(first, "c")
+    cluster.change(first, REMOVE, gone.name)
+    gone.crash()
+    cluster.run_until(lambda: voters(joined) == sorted((first.name, "c")))
+    cluster.run_until(lambda: first.replica.hand_over(cluster.now, waits=True))
+    cluster.gather(first)
+    assert cluster.elect() is joined
+    cluster.cuts.add((joined.name, first.name))
+    cluster.request(joined, REMOVE, joined.name)
+    cluster.tick()
+    cluster.heal()
+    cluster.frames.clear()
+    joined.crash()
+    joined.start(cluster.now)
+    cluster.run_until(lambda: first.replica.is_master and voters(first) == [first.name])
 
 
 @pytest.mark.parametrize(
