@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.core.high_availability.versions import VERSION
 from tests.campaigns import trials
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, loads
 from tests.dds.cluster_commands import Shell, figures, produced, replicas
@@ -144,6 +145,19 @@ def test_status_shows_the_master_and_the_progress_of_the_others(cluster: Cluster
         (role, master, rows[master]["epoch"]) for role in ("master", "slave")
     }
     assert (rows[master]["up_to_date_count"], rows[master]["quorum_count"]) == (3, 2)
+    assert "3 of 3 voters" in qsctl("get", "replication", "Orders")
+    members = qsctl.document("member", "list", "Orders")
+    assert [(each["member"], each["service"], each["vote"], each["role"], each["disk"]) for each in members] == [
+        (name, master, "voter", rows[name]["role"], "ok") for name in sorted(rows)
+    ]
+    assert {(each["durable_index"], each["lag_count"], each["lag_bytes"], each["lag_seconds"]) for each in members} == {
+        (rows[master]["last_index"], 0, 0, 0)
+    }
+    assert {each["version"] for each in members} == {VERSION}
+    assert all(each["silent_seconds"] < 2 for each in members)
+    for row in replicas(qsctl):
+        (own,) = [each for each in row["members"] if each["member"] == row["service"]]
+        assert own["role"] == rows[row["service"]]["role"]
     text = qsctl("get", "status")
     assert "Role" in text
     assert "learner" not in text

@@ -15,6 +15,7 @@ import msgspec
 
 from qsctl.core.high_availability.frames import (
     Canvass,
+    ConditionReport,
     Confirmed,
     Entries,
     Entry,
@@ -160,7 +161,7 @@ class Drawn:
         stream = self._live.streams[numbers.next() % len(self._live.streams)]
         sender = NAMES[1 + numbers.next() % 2]
         epoch = self._epoch(stream)
-        match numbers.next() % 8:
+        match numbers.next() % 9:
             case 0:
                 candidate = self._epoch(stream)
                 return Canvass(stream, sender, epoch, candidate, self._epoch(stream), self._index(stream), self._bit())
@@ -194,6 +195,8 @@ class Drawn:
                     "P", "Orders", self._identity(), payload, lifespan_ns=lifespan_ns, flags=flags, attempt=attempt
                 )
                 return Relayed(stream, sender, epoch, self._queue(), written)
+            case 7:
+                return ConditionReport(stream, sender, epoch, numbers.next(), self._bit())
             case _:
                 return Farewell(stream, sender, epoch, NAMES[numbers.next() % 3])
 

@@ -16,7 +16,9 @@ import yaml
 
 import qsctl
 from qsctl.core.events import Event
-from qsctl.service.process.metrics import ServiceFigures, documented, families
+from qsctl.core.statistics.status import MemberStatus
+from qsctl.instant import SECOND_NS
+from qsctl.service.process.metrics import MEMBER_ROWS_MAX, ServiceFigures, documented, families
 
 FOLDER = Path(qsctl.__file__).parent / "monitoring"
 DASHBOARD = json.loads((FOLDER / "grafana-dashboard.json").read_text())
@@ -43,9 +45,15 @@ OF_A_QUEUE = {
         "work_ns",
         "held_back",
         "denied",
+        "members",
     }
 }
-OF_A_SERVICE: dict[str, Any] = {"limits": {"queues": 1}, "usage": {"queues": 1}, "work_ns": {"commands": 1}}
+OF_A_SERVICE: dict[str, Any] = {
+    "limits": {"queues": 1},
+    "usage": {"queues": 1},
+    "work_ns": {"commands": 1},
+    "members": {"Q": (MemberStatus("A", True, "slave", 9, 8, 1, 20, 30, 40, 6, "ok"),)},
+}
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE
     for family in families([ServiceFigures({}, refused=0, malformed=0, unexpected=0, **OF_A_QUEUE, **OF_A_SERVICE)])
@@ -114,7 +122,7 @@ def test_every_metric_of_a_queue_is_on_the_dashboard_but_the_epoch() -> None:
 
 
 def test_legends_and_texts_name_labels_that_there_are() -> None:
-    known = {"queue", "version", "limit", "work", "cause", *OF_THE_SCRAPE}
+    known = {"queue", "member", "version", "limit", "work", "cause", *OF_THE_SCRAPE}
     texts = [target["legendFormat"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
     for text in texts:
         assert set(re.findall(r"\{\{(\w+)\}\}", text)) <= known
@@ -141,6 +149,30 @@ def test_every_counter_of_a_queue_and_every_event_is_served_before_it_happens() 
         family for family in families([ServiceFigures({}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY)]) if "events" in family.name
     )
     assert {each.labels["event"]: each.value for each in events.samples} == dict.fromkeys(EVENTS - {"passed"}, 0)
+
+
+def gauges_of_members(*members: MemberStatus) -> dict[str, dict[str, float]]:
+    figures = ServiceFigures({}, ANY, ANY, 0, 0, 0, ANY, ANY, ANY, members={"Q": members})
+    return {
+        family.name.removeprefix("qsctl_member_"): {each.labels["member"]: each.value for each in family.samples}
+        for family in families([figures])
+        if family.name.startswith("qsctl_member_")
+    }
+
+
+def test_gauges_of_a_member_omit_what_is_unknown() -> None:
+    known = MemberStatus("A", True, "slave", 9, 8, 1, 20, SECOND_NS // 2, 2 * SECOND_NS, 6, "hangs")
+    found = gauges_of_members(known, MemberStatus("B", False))
+    assert {name: values["A"] for name, values in found.items()} == {
+        "is_voter": 1, "is_up": 1, "durable_index": 9, "applied_index": 8, "lag_entries": 1, "lag_bytes": 20,
+        "lag_seconds": 0.5, "silent_seconds": 2, "version": 6, "disk_hangs": 1,
+    }  # fmt: skip
+    assert {name: values["B"] for name, values in found.items() if "B" in values} == {"is_voter": 0, "is_up": 0}
+
+
+def test_gauges_of_members_are_bounded_in_number() -> None:
+    members = [MemberStatus(str(number), True, "slave", 1) for number in range(MEMBER_ROWS_MAX + 1)]
+    assert len(gauges_of_members(*members)["durable_index"]) == MEMBER_ROWS_MAX
 
 
 FIRST_EVENTS = {

@@ -13,7 +13,7 @@ import pytest
 
 from qsctl.config.sample_types.type_file import read_type_file
 from qsctl.core.admin.reply import QueueData, ServiceData
-from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
+from qsctl.core.statistics.status import MemberStatus, ReplicationStatus, SharedReaderQueueStatus
 from qsctl.shipped import shipped
 from qsctl.transport.dds.wire import bodies
 from qsctl.transport.dds.wire.idl_classes import idl_class
@@ -23,8 +23,15 @@ IDLS: Final = sorted(f"schemas/{each.name}" for each in shipped("schemas").glob(
 RECORDED: Final = json.loads(Path(__file__).with_name("idl_types.json").read_text(encoding="utf-8"))
 REPLICATED: Final = msgspec.structs.replace(
     STATUS,
-    replication=ReplicationStatus("master", 7, "One", 3, 2, 1, True, 4, 2**40, 2**40 - 4, "elected"),
-)
+    replication=ReplicationStatus(
+        "master", 7, "One", 3, 2, 1, True, 4, 2**40, 2**40 - 4, "elected",
+        members=(
+            MemberStatus("One", True, "master", 2**40, 2**40 - 1, 0, 0, 0, 0, 6, "ok"),
+            MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs"),
+            MemberStatus("Three", False),
+        ),
+    ),
+)  # fmt: skip
 DOMAINS: Final = {"P": 7}
 
 
@@ -62,6 +69,16 @@ def test_octets_of_monitoring_are_the_recorded_ones(
     assert bytes(wire.serialize(use_version_2=True)) == recorded["XCDR2"]
     for octets in recorded.values():
         assert back(bodies.read_wire(type(wire), octets)) == body
+
+
+def test_status_of_a_version_without_members_is_read() -> None:
+    octets = bytes.fromhex("".join(RECORDED["without_members"]["XCDR1"]))
+    read = bodies.status_from_wire(
+        bodies.read_wire(of_module("RTI::QueuingService::Monitoring::SharedReaderQueueStatus"), octets)
+    )
+    assert REPLICATED.replication is not None
+    without = msgspec.structs.replace(REPLICATED.replication, members=())
+    assert read == msgspec.structs.replace(REPLICATED, replication=without)
 
 
 @pytest.mark.parametrize("path", IDLS)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from qsctl.core.high_availability.frames import (
     Canvass,
+    ConditionReport,
     Confirmed,
     Entries,
     Farewell,
@@ -86,7 +87,7 @@ def received(letter: Letter) -> Letter | None:
 
 
 def test_a_letter_comes_as_it_was_sent() -> None:
-    letter = Letter(LETTER_FORMAT, ("A", "B"), FRAMES, VERSION)
+    letter = Letter(LETTER_FORMAT, ("A", "B"), (*FRAMES, ConditionReport(S, A, 3, 9, True)), VERSION)
     assert received(letter) == letter
 
 
@@ -208,6 +209,7 @@ def test_a_frame_that_is_none_is_refused_and_one_of_a_later_version_is_skipped(f
         Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, source_guid=Guid(b"short")),), 7, 99),
         Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, payload=b"", payload_from=(S, 4)),), 7, 99, True),
         Confirmed(S, A, 3, 12, NUMBER_MAX + 1, 99),
+        ConditionReport(S, A, 3, -1, True),
         Vote(S, A, 2, 3, True, False, -NUMBER_MAX - 1),
         Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, tuple(range(65))),
         Roll(S, A, 3, 12, 2, 9, True, 11, 0, False, (-1,)),

@@ -52,7 +52,7 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
         crashes += judged.counts.crashes
         elections += judged.counts.elections
     assert accepted > 40 * SEEDS_EACH, "samples were enqueued all the while"
-    assert crashes > SEEDS_EACH, "and services crashed"
+    assert crashes >= SEEDS_EACH, "and services crashed"
     assert elections > SEEDS_EACH or kind in {kinds.alone, kinds.alone_with_dead_letters}
 
 

@@ -74,8 +74,9 @@ def get_replication(
 ) -> Replications | Iterator[Frame]:
     """Show the replicas of one replicated queue or of all: role, epoch, master, quorum and lag of each.
 
-    A discovered service that does not answer within --timeout has a row "no answer", whatever queues it hosts.
-    Reading starts the `change` counters of the status again from zero.
+    Below them is a row for each member of each queue, as in `member list`. A discovered service that does not answer
+    within --timeout has a row "no answer", whatever queues it hosts. Reading starts the `change` counters of the status
+    again from zero.
     """
 
     def look(administration: Administration) -> Replications:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._member_results import Members, members_seen
+from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
+from qsctl.cli.output.frames import Frame
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.core.admin.command import MemberAction
-from qsctl.errors import UsageError
+from qsctl.errors import Refused, UsageError
 from qsctl.resource import ResourceIdentifier, ResourceKind
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL,
     group="member",
-    help="Change the members of a replicated queue, or help one that lost a majority of its logs.",
+    help="List and change the members of a replicated queue, or help one that lost a majority of its logs.",
 )
 
 _CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
@@ -36,6 +43,34 @@ ConfigurationOption = Annotated[
 MemberName = Annotated[
     str, typer.Argument(metavar="MEMBER", help="Application name of the member.", show_default=False)
 ]
+
+
+@COMMANDS.command("list", examples=("qsctl member list Orders", "qsctl member list Orders -o json"))
+def list_members(
+    queue: Annotated[
+        str, typer.Argument(metavar="QUEUE", help="Queue, named as in `get messages`.", show_default=False)
+    ],
+    *,
+    watch: WatchOptions,
+    service: TargetOptions,
+) -> Members | Iterator[Frame]:
+    """List the members of a replicated queue: vote, role, progress, version and disk of each.
+
+    Each is shown as the master knows it or, while there is none, as it answers itself; ? is unknown. Exits with 7 where
+    the queue is not replicated. Reading starts the `change` counters of the status again from zero.
+    """
+
+    def look(administration: Administration) -> Members:
+        administration.tolerate_silence()
+        members = members_seen(administration.statuses(administration.queue_named(queue)))
+        if not members:
+            raise Refused(
+                f"no service reports members of {queue}",
+                remedy="Name a replicated queue; `qsctl get replication` has them.",
+            )
+        return Members(members)
+
+    return watch.looks(service, f"qsctl member list {queue}", look)
 
 
 @COMMANDS.command(

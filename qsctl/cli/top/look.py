@@ -14,7 +14,7 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 
 if TYPE_CHECKING:
     from qsctl.client.administration import FromService
-    from qsctl.core.statistics.status import SharedReaderQueueStatus
+    from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,11 @@ QUEUE_FIGURES: Final = (
     Figure("consumers", " Cons", "Consumers", rank=4),
 )
 ROLE: Final = Figure("role", " Role", "Role", rank=2, is_text=True)
+REPLICATION_FIGURES: Final = (
+    ROLE,
+    Figure("up_to_date", "Level", "Up to date", rank=3, is_text=True),
+    Figure("lag", "  Lag", "Lag", rank=3),
+)
 SERVICE: Final = Figure("service", "Serv.", "Service", rank=2, is_text=True)
 
 CONSUMER_FIGURES: Final = (
@@ -134,7 +139,7 @@ def queues_seen(
             {
                 "name": each.queue_name,
                 "service": service,
-                "role": each.replication.role if each.replication else "",
+                **_replication_of(each.replication),
                 "depth": each.current_message_count,
                 "unacknowledged": each.current_unacknowledged_message_count,
                 "sent": each.current_sent_message_count,
@@ -151,11 +156,25 @@ def queues_seen(
         )
     figures = list(QUEUE_FIGURES)
     if any(row["role"] for row in rows):
-        figures.insert(0, ROLE)
+        figures[:0] = REPLICATION_FIGURES
     if len({row["service"] for row in rows}) > 1:
         figures.insert(0, SERVICE)
     note = "" if rows else "No queues yet: `qsctl create-queue NAME` makes one."
     return Look("Queue", figures, rows, summary_of(rows), note)
+
+
+def _replication_of(replication: ReplicationStatus | None) -> Row:
+    """Return the replication figures of a queue; only its master knows how many members are up to date."""
+    if replication is None:
+        return {"role": "", "up_to_date": "", "lag": ""}
+    up_to_date = f"{replication.up_to_date_count}/{replication.replica_count}"
+    learners = f"+{replication.learner_count}" if replication.learner_count else ""
+    is_master = replication.role == "master"
+    return {
+        "role": replication.role,
+        "up_to_date": up_to_date + learners if is_master else "",
+        "lag": replication.lag_count,
+    }
 
 
 def consumers_seen(statuses: Sequence[FromService[SharedReaderQueueStatus]]) -> Look:

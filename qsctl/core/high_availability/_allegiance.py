@@ -40,6 +40,11 @@ class Allegiance:
         """Owe nothing more: the master does not lead any more, or was this replica."""
         self._heard_at_ns = self._bound_at_ns = None
 
+    @property
+    def heard_at_ns(self) -> Nanoseconds | None:
+        """The instant of the latest sign of a master; None: there was none, or it leads no more."""
+        return self._heard_at_ns
+
     def has_lost_master(self, now: Nanoseconds) -> bool:
         """Return whether there was no sign of a master for `master_timeout`."""
         return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns

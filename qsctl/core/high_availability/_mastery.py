@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._members import GroupMembers
+from qsctl.core.high_availability._octets_behind import OctetsBehind
 from qsctl.core.high_availability._progress import (
     ENTRIES_MAX,
     UNCONFIRMED_BYTES_MAX,
@@ -72,6 +73,7 @@ class Mastery:
         """The snapshots that are being sent in pieces, by recipient."""
         self._sent: tuple[tuple[object, ...], Entries, int] | None = None
         """What the last frame was made of, that frame, and its octets of payloads: replicas mostly lack the same."""
+        self.octets = OctetsBehind(log)
         self.progress = Progress(members, log.last_index, now)
         self.heartbeat_at_ns = now
 
@@ -122,6 +124,7 @@ class Mastery:
         """Note what a replica holds, and send it what it lacks; return a learner that holds all that is committed."""
         peer = self.progress[confirmed.sender]
         peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
+        peer.has_confirmed = True
         if confirmed.is_learner and (not peer.is_learner or confirmed.run != peer.run):
             # What it confirmed before it lost its log was true then, and may have committed something: it is one of the
             # faults that a quorum survives. But its missing entries must be sent again. No clock orders the two
@@ -139,6 +142,7 @@ class Mastery:
             return None
         if confirmed.agreed:
             peer.match_index = max(peer.match_index, confirmed.match_index)
+            peer.note_level(now, self._log.commit_index)
             peer.next_index = max(peer.next_index, peer.match_index + 1)
             peer.is_probed = False
             if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:

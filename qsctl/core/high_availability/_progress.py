@@ -50,11 +50,16 @@ class Peer:
     """One other replica, as the master knows it."""
 
     __slots__ = (
+        "_goal",
         "_sent",
         "_unconfirmed_bytes",
+        "applied_index",
+        "disk_hangs",
+        "has_confirmed",
         "heard_at_ns",
         "is_learner",
         "is_probed",
+        "level_at_ns",
         "match_index",
         "name",
         "next_index",
@@ -80,6 +85,15 @@ class Peer:
         self.wants_payloads_to = 0
         """Entries up to here go to it with their payloads."""
         self.snapshot_sent_at_ns: Nanoseconds = -1
+        self.has_confirmed = False
+        """Whether it has confirmed a frame of this master: else its indexes are unknown."""
+        self.level_at_ns = NEVER_NS
+        """The latest instant of which it is known that it holds all that was committed then."""
+        self._goal: tuple[int, Nanoseconds] = (0, NEVER_NS)
+        """The commit index, and its instant, from which on `level_at_ns` is that instant."""
+        self.applied_index: int | None = None
+        """The entry up to which its queues have followed, by its latest `ConditionReport`; None: unknown."""
+        self.disk_hangs: bool | None = None
         self._sent: deque[tuple[int, int]] = deque()
         """The last index and the octets of each frame that was sent ahead."""
         self._unconfirmed_bytes = 0
@@ -99,10 +113,23 @@ class Peer:
             self._unconfirmed_bytes -= sent.pop()[1]
         return self._unconfirmed_bytes
 
+    def note_level(self, now: Nanoseconds, commit_index: int) -> None:
+        """Note how recently it held all that was committed, once it has confirmed more."""
+        index, at_ns = self._goal
+        if self.match_index >= commit_index:
+            self.level_at_ns = now
+        elif self.match_index >= index:
+            self.level_at_ns = at_ns
+        else:
+            return
+        self._goal = commit_index, now
+
     def begin_again(self, run: int) -> None:
         """Know nothing of it: it lost its log."""
         self.run = run
         self.is_learner = True
+        self.level_at_ns, self._goal = NEVER_NS, (0, NEVER_NS)
+        self.applied_index = self.disk_hangs = None
         self.match_index = self.rejoins_at_index = self.wants_payloads_to = 0
         self.next_index = 1
         self.is_probed = True
@@ -127,6 +154,10 @@ class Progress:
 
     def __getitem__(self, name: str) -> Peer:
         return self._peers[name]
+
+    def get(self, name: str) -> Peer | None:
+        """Return the record of another replica; None: it is not a member."""
+        return self._peers.get(name)
 
     def follow_members(self, next_index: int) -> list[Peer]:
         """Have a record of each other member, and of no other replica; return those that are not members any more."""

@@ -183,7 +183,23 @@ class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=
     incarnation: int = 0
 
 
-Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | SnapshotPiece | Roll | Relayed | Farewell
+class ConditionReport(msgspec.Struct, frozen=True, array_like=True, tag="condition", gc=False):
+    """A replica's report to its master, for operators: its queues have followed the log up to `applied_index`.
+
+    It does not wait for the replica's disk, which may hang, and decides nothing.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    applied_index: int
+    disk_hangs: bool
+    incarnation: int = 0
+
+
+Frame: TypeAlias = (
+    Canvass | Vote | Entries | Confirmed | Snapshot | SnapshotPiece | Roll | Relayed | Farewell | ConditionReport
+)
 
 
 def has_samples(frame: Frame) -> bool:

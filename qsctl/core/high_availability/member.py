@@ -311,7 +311,7 @@ class Member:
             else:
                 self._messages += replica.clients.pop_released()
         messages = [
-            with_replication(each, self.statuses) if type(each) in WITH_STATUS else each for each in self._messages
+            with_replication(each, self.status) if type(each) in WITH_STATUS else each for each in self._messages
         ]
         ready = Ready(self._batches, messages, self._events, self._may_lack_payloads, self._inputs, self._moves_samples)
         self._batches, self._messages, self._events, self._inputs = [], [], [], []
@@ -379,6 +379,11 @@ class Member:
     def replica_of(self, queue: str) -> Replica | None:
         """Return the replica that a queue belongs to, by its full name; None: it is not replicated, or not hosted."""
         return self._by_queue.get(queue)
+
+    def status(self, queue: str) -> ReplicationStatus | None:
+        """Return the state of a queue's replica, by the queue's full name; None: it has none here."""
+        replica = self._by_queue.get(queue)
+        return None if replica is None else status_of(replica, self.time.now, self.note)
 
     def statuses(self) -> dict[str, ReplicationStatus]:
         """Return the state of each replicated queue's replica, by the queue's full name."""

@@ -32,12 +32,13 @@ from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, Rep
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
 from qsctl.core.high_availability._producers import Producers
-from qsctl.core.high_availability._progress import Peer
+from qsctl.core.high_availability._progress import NEVER_NS, Peer
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
 from qsctl.core.high_availability.frames import (
     Canvass,
+    ConditionReport,
     Confirmed,
     Entries,
     Entry,
@@ -51,7 +52,7 @@ from qsctl.core.high_availability.frames import (
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.versions import MEMBER_CHANGES, Versions
+from qsctl.core.high_availability.versions import CONDITIONS, MEMBER_CHANGES, Versions
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
@@ -127,7 +128,7 @@ class Replica:
         self.changes: list[RoleChanged] = []
         self._settings = settings
         self._draw = draw
-        self._versions = Versions() if versions is None else versions
+        self.versions = Versions() if versions is None else versions
         self._arriving = ArrivingSnapshot()
         self.master_timeout_ns = settings.master_timeout_ns
         self.allegiance = Allegiance(self.master_timeout_ns)
@@ -138,6 +139,8 @@ class Replica:
         )
         self._learner = Learner(*of_group, self.master_timeout_ns, is_persistent=is_persistent)
         self._jitter = jitter
+        self._reported: tuple[ConditionReport | None, Nanoseconds] = (None, NEVER_NS)
+        """The latest report to a master, and when it was sent."""
         self._asks_from_ns: Nanoseconds = 0
         self._wait_factor = 1
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
@@ -394,6 +397,10 @@ class Replica:
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
                     return self._receive_confirmed(now, self.mastery, frame)
+            case ConditionReport():
+                peer = None if self.mastery is None else self.mastery.progress.get(frame.sender)
+                if peer is not None and frame.epoch == self.epoch:
+                    peer.applied_index, peer.disk_hangs = frame.applied_index, frame.disk_hangs
             case Relayed(_, _, _, queue, write):
                 return self.producers.receive_relayed(now, queue, write, is_master=self.is_master)
             case Farewell():
@@ -430,11 +437,26 @@ class Replica:
         self.sleep(now)
         match frame:
             case Entries():
-                return self._extend(now, frame)
+                misfit = self._extend(now, frame)
             case Snapshot():
-                return self._install(now, frame, frame.records)
+                misfit = self._install(now, frame, frame.records)
             case _:
-                return self._gather(now, frame)
+                misfit = self._gather(now, frame)
+        self._report_condition(now)
+        return misfit
+
+    def _report_condition(self, now: Nanoseconds) -> None:
+        """Report to the master what operators see of this replica: once it changed, and again after a while."""
+        heartbeat_ns = self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT
+        reported, at_ns = self._reported
+        if now - at_ns < heartbeat_ns or not self.master or self.versions.of(self.master) < CONDITIONS:
+            return
+        frame = ConditionReport(
+            self.stream, self.name, self.epoch, self.follower.applied_index, self.disk.hangs, self.incarnation
+        )
+        if frame != reported or now - at_ns >= self.master_timeout_ns:
+            self._reported = frame, now
+            self.outgoing.send(self.master, frame, rests_on_writes=False)
 
     def _receive_confirmed(self, now: Nanoseconds, mastery: Mastery, confirmed: Confirmed) -> str:
         if misfit := mastery.misfit(now, confirmed):
@@ -561,7 +583,7 @@ class Replica:
         self.mastery = Mastery(
             self.stream, self.members, *of_log, now, self.master_timeout_ns,
             sends_payloads=self.follower.sends_payloads, incarnation=lambda: self.incarnation,
-            versions=self._versions,
+            versions=self.versions,
         )  # fmt: skip
         self._arriving.forget()
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
@@ -637,7 +659,7 @@ class Replica:
             )
         present = mastery.present(now)
         # One that is gone may be removed, whatever its version.
-        earlier = [peer.name for peer in present if self._versions.of(peer.name) < MEMBER_CHANGES]
+        earlier = [peer.name for peer in present if self.versions.of(peer.name) < MEMBER_CHANGES]
         if earlier:
             raise Refused(
                 f"{self.stream}: {', '.join(earlier)} cannot replay a change of the members: of an earlier version",

@@ -18,7 +18,10 @@ MEMBER_CHANGES: Final = 4
 SNAPSHOT_PIECES: Final = 5
 """Version from which on a member receives a snapshot in pieces."""
 
-VERSION: Final = 5
+CONDITIONS: Final = 6
+"""Version from which on a master receives the conditions of its slaves."""
+
+VERSION: Final = 6
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256
@@ -43,6 +46,10 @@ class Versions:
     def of(self, member: str) -> int:
         """Return the version of another member."""
         return self._noted.get(member, EARLIEST)
+
+    def noted(self, member: str) -> int | None:
+        """Return the version of another member by its letters; None: none has come."""
+        return self._noted.get(member)
 
     def common(self, others: Iterable[str]) -> int:
         """Return the version that this member and the others all understand: the lowest."""

@@ -7,9 +7,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from qsctl.identity import Guid
+from qsctl.instant import Nanoseconds
 
 CONSUMERS_MAX: Final = 100
 """Bound of the consumers listed in a status; of more, those with the most outstanding samples are listed."""
+
+MEMBERS_MAX: Final = 64
+"""Bound of the members listed in a status."""
 
 
 class StatisticMetrics(msgspec.Struct, frozen=True, array_like=True):
@@ -109,6 +113,36 @@ class ConsumerStatus(msgspec.Struct, frozen=True):
     reception_enabled: bool
 
 
+class MemberStatus(msgspec.Struct, frozen=True):
+    """The status of one member of a replication group in the record of the reporting replica; None: unknown.
+
+    A master has the figures that the others confirmed and reported to it; another replica has its own, and the age of
+    its master's latest frame.
+    """
+
+    name: str
+    is_voter: bool
+    """Whether the log lists it with a vote; otherwise it is a learner."""
+    role: str = ""
+    """As in `ReplicationStatus`; empty: unknown, as of a member that confirmed nothing within `master_timeout`."""
+    durable_index: int | None = None
+    """The last entry of its log that is durable and agrees with the master's."""
+    applied_index: int | None = None
+    """The entry up to which its queues have followed the log."""
+    lag_count: int | None = None
+    """Entries of the master's log that it lacks."""
+    lag_bytes: int | None = None
+    """Octets of payloads in these; None also where the master has them in a snapshot alone."""
+    lag_ns: Nanoseconds | None = None
+    """Time since it held all entries that were committed; 0: it does."""
+    silent_ns: Nanoseconds | None = None
+    """Time since the latest frame was sent that it confirmed, or of the master, since its latest frame arrived."""
+    version: int | None = None
+    """Version in its letters, see `versions`."""
+    disk: str = ""
+    """`ok`, `hangs` (no sync ends), `none` (a volatile queue); empty: unknown."""
+
+
 class ReplicationStatus(msgspec.Struct, frozen=True):
     """The status of one replica of a queue [QS 7.1]; the counts of other replicas are 0 except at the master."""
 
@@ -118,10 +152,10 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     master: str
     """Application name of the current master; empty: none is known."""
     replica_count: int
-    """`<queue_instances>`."""
+    """Number of voters."""
     quorum_count: int
     up_to_date_count: int
-    """Number of replicas that have all committed entries, the master included."""
+    """Number of voters that have all committed entries, the master included."""
     has_quorum: bool
     """Whether the master is confirmed by a quorum, or the replica follows a master."""
     lag_count: int
@@ -130,6 +164,13 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     commit_index: int
     reason: str
     """Reason for the role."""
+    members: tuple[MemberStatus, ...] = ()
+    """The members of the group, by name, at most `MEMBERS_MAX`."""
+
+    @property
+    def learner_count(self) -> int:
+        """Return the number of members without a vote."""
+        return sum(not each.is_voter for each in self.members)
 
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):

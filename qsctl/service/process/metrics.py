@@ -25,6 +25,7 @@ from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import RemovalCause
+from qsctl.core.statistics.status import MemberStatus
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.wire.signed_commands import DenialCause
 
@@ -104,6 +105,8 @@ class ServiceFigures(NamedTuple):
     """The number of replicas that have all committed records; 0 if this service is not the master."""
     has_quorum: Mapping[str, int] = _NONE
     lag: Mapping[str, int] = _NONE
+    members: Mapping[str, Sequence[MemberStatus]] = {}
+    """For replicated queues of which this service is the master: the members."""
     is_caught_up: Mapping[str, int] = _NONE
     """For replicated queues: 0 while this service, which lost its log, has not caught up again."""
     consumers: Mapping[str, int] = _NONE
@@ -141,6 +144,28 @@ _GAUGES: Final = {
     "consumers": ("consumers", "Consumers that are matched with the queue."),
 }  # fmt: skip
 """The figures of queues, with the name and help of each for Prometheus."""
+_DISK_HANGS: Final = {"ok": 0, "hangs": 1}
+
+_MEMBER_GAUGES: Final[Mapping[str, tuple[str, Callable[[MemberStatus], float | None]]]] = {
+    "is_voter": ("1: the member has a vote.", lambda each: each.is_voter),
+    "is_up": ("0: the member confirmed no frame within master_timeout.", lambda each: bool(each.role)),
+    "durable_index": ("The last entry of the member's log that is durable.", lambda each: each.durable_index),
+    "applied_index": ("The entry that the member's queue has followed the log to.", lambda each: each.applied_index),
+    "lag_entries": ("Entries that the member lacks.", lambda each: each.lag_count),
+    "lag_bytes": ("Octets of payloads that the member lacks.", lambda each: each.lag_bytes),
+    "lag_seconds": ("Time since the member held all that was committed.", lambda each: _in_seconds(each.lag_ns)),
+    "silent_seconds": (
+        "Time since the latest frame was sent that the member confirmed.",
+        lambda each: _in_seconds(each.silent_ns),
+    ),
+    "version": ("Version of the member's letters.", lambda each: each.version),
+    "disk_hangs": ("1: no sync of the member's disk ends.", lambda each: _DISK_HANGS.get(each.disk)),
+}
+"""The gauges of members at the master, with help and value; None: unknown, and not served."""
+
+MEMBER_ROWS_MAX: Final = 1_000
+"""Bound of the members of all queues whose gauges are served."""
+
 _TOTALS: Final = {
     "refused": ("refused_messages", "Messages without effect."),
     "malformed": ("malformed_messages", "Messages that could not be read."),
@@ -238,6 +263,7 @@ class Tally:
             "up_to_date": {name: each.up_to_date_count for name, each in statuses.items()},
             "has_quorum": {name: int(each.has_quorum) for name, each in statuses.items()},
             "lag": {name: each.lag_count for name, each in statuses.items()},
+            "members": {name: each.members for name, each in statuses.items() if each.role == Role.MASTER},
             "is_caught_up": {name: int(each.role != Role.LEARNER) for name, each in statuses.items()},
             "refused_frames": self._member.refused_frame_count,
         }
@@ -277,7 +303,7 @@ def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[
             spent = part.time_to_done.get(queue, _NO_TIME)
             buckets = list(zip(bounds, accumulate(spent.counts), strict=True))
             times.add_metric([queue], buckets, sum_value=spent.sum_ns / SECOND_NS)
-    yield from (events, *gauges.values(), oldest, times)
+    yield from (events, *gauges.values(), oldest, times, *_member_families(parts))
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
     denied = CounterMetricFamily(
@@ -292,6 +318,21 @@ def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[
     build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
     build.add_metric([__version__], 1)
     yield build
+
+
+def _member_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:
+    """Yield the metrics of the members of replicated queues."""
+    of_queues = [(queue, each) for part in parts for queue, members in part.members.items() for each in members]
+    for name, (meaning, value_of) in _MEMBER_GAUGES.items():
+        gauge = GaugeMetricFamily(f"qsctl_member_{name}", meaning, labels=["queue", "member"])
+        for queue, member in of_queues[:MEMBER_ROWS_MAX]:
+            if (value := value_of(member)) is not None:
+                gauge.add_metric([queue, member.name], value)
+        yield gauge
+
+
+def _in_seconds(duration_ns: Nanoseconds | None) -> float | None:
+    return None if duration_ns is None else duration_ns / SECOND_NS
 
 
 def _budget_families(parts: Sequence[ServiceFigures]) -> Iterator[Metric]:

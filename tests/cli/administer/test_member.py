@@ -37,3 +37,10 @@ def test_queue_or_the_configuration_is_named(qsctl: Shell, named: tuple[str, ...
     done = qsctl("member", "add", "Orders_D", *named)
     assert done.status == ExitStatus.USAGE
     assert "qsctl member add Orders_D Orders" in done.err
+
+
+def test_members_of_a_queue_that_is_not_replicated_are_not_listed(qsctl: Shell) -> None:
+    done = qsctl("member", "list", "Orders")
+    assert (done.status, done.out) == (ExitStatus.REFUSED, "")
+    assert "no service reports members of Orders" in done.err
+    assert qsctl("member", "list", "Other").status == ExitStatus.NOT_FOUND

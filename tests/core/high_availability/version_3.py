@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from qsctl.core.high_availability.frames import Entry, Frame
+from qsctl.core.high_availability.frames import ConditionReport, Entry, Frame
 from qsctl.core.messages import Write
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import QueueRecord
@@ -163,7 +163,8 @@ class MixedCluster(Cluster):
     def _written(self, sender: str, frames: tuple[Frame, ...]) -> bytes:
         names = tuple(self.processes)
         if sender in self.of_version_3:
-            frames_of_version_3 = _AS_OF_VERSION_3.decode(msgspec.msgpack.encode(frames))
+            known = [each for each in frames if not isinstance(each, ConditionReport)]  # sent before its downgrade
+            frames_of_version_3 = _AS_OF_VERSION_3.decode(msgspec.msgpack.encode(known))
             return msgspec.msgpack.encode(Letter(3, names, frames_of_version_3))
         box = self._boxes.setdefault(sender, LetterBox(Seen(sender, "", 0), "", Boundary()))
         assembly, data = Assembly(), None

@@ -19,6 +19,7 @@ from qsctl.core.high_availability.ballot import LEFT_MAX
 from qsctl.core.high_availability.cluster_configuration import check_hostable
 from qsctl.core.high_availability.frames import (
     Canvass,
+    ConditionReport,
     Confirmed,
     Entries,
     Entry,
@@ -262,6 +263,8 @@ def _check(frame: Frame) -> None:
             write = frame.write
             _check_numbers(write.lifespan_ns, write.attempt, write.flags, write.identity.sequence_number)
             _check_guids(write.source_guid, write.related_source_guid, write.related_reader_guid)
+        case ConditionReport():
+            _check_numbers(frame.applied_index)
         case Farewell():
             pass
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from qsctl.core.statistics.status import (
     AdditionalCounters,
     ConsumerStatus,
     Counters,
+    MemberStatus,
     ReplicationStatus,
     SharedReaderQueueStatus,
     StatisticMetrics,
@@ -44,9 +45,13 @@ _CURRENT: Final = (
 )
 _ADDITIONAL: Final = AdditionalCounters.__struct_fields__
 _ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
-_REPLICATION: Final = ReplicationStatus.__struct_fields__
+_REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__ if each != "members")
 _NOT_REPLICATED: Final = ReplicationStatus("", 0, "", 0, 0, 0, False, 0, 0, 0, "")
 """On the wire: the role is empty."""
+
+_MEMBER: Final = MemberStatus.__struct_fields__
+_UNKNOWN: Final = -1
+"""On the wire: in the place of a number of a member that is unknown."""
 
 _VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughput", "sending_throughput")
 
@@ -112,6 +117,7 @@ def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
         replication=_wire_replication(status.replication),
         consumer_count=status.consumer_count,
         consumers=[_wire_consumer(each) for each in status.consumers],
+        members=[_wire_member(each) for each in status.replication.members] if status.replication else [],
     )
 
 
@@ -125,7 +131,7 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
         additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
         **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
-        replication=_replication_from_wire(wire.replication),
+        replication=_replication_from_wire(wire.replication, wire.members),
         consumer_count=wire.consumer_count,
         consumers=tuple(map(_consumer_from_wire, wire.consumers)),
     )
@@ -153,11 +159,26 @@ def _consumer_from_wire(wire: Any) -> ConsumerStatus:
 
 
 def _wire_replication(status: ReplicationStatus | None) -> IdlStruct:
-    return monitoring_value("Monitoring::ReplicationStatus", **msgspec.structs.asdict(status or _NOT_REPLICATED))
+    values = {name: getattr(status or _NOT_REPLICATED, name) for name in _REPLICATION}
+    return monitoring_value("Monitoring::ReplicationStatus", **values)
 
 
-def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
-    return ReplicationStatus(**{name: getattr(wire, name) for name in _REPLICATION}) if wire.role else None
+def _replication_from_wire(wire: Any, members: Sequence[Any]) -> ReplicationStatus | None:
+    if not wire.role:
+        return None
+    values = {name: getattr(wire, name) for name in _REPLICATION}
+    return ReplicationStatus(**values, members=tuple(map(_member_from_wire, members)))
+
+
+def _wire_member(member: MemberStatus) -> IdlStruct:
+    values = {name: getattr(member, name) for name in _MEMBER}
+    known = {name: _UNKNOWN if value is None else value for name, value in values.items()}
+    return monitoring_value("Monitoring::MemberStatus", **known)
+
+
+def _member_from_wire(wire: Any) -> MemberStatus:
+    values = {name: getattr(wire, name) for name in _MEMBER}
+    return MemberStatus(**{name: None if value == _UNKNOWN else value for name, value in values.items()})
 
 
 def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> IdlStruct:

@@ -20,6 +20,7 @@ MonitoringStruct = Literal[
     "Monitoring::StatisticMetrics",
     "Monitoring::StatisticVariable",
     "Monitoring::ConsumerStatus",
+    "Monitoring::MemberStatus",
     "Monitoring::ReplicationStatus",
     "Monitoring::SharedReaderQueueStatus",
     "Monitoring::SharedReaderQueueData",
@@ -33,7 +34,7 @@ def monitoring_class(name: MonitoringStruct) -> type[Any]:
     return idl_class(_IDL, f"RTI::QueuingService::{name}")
 
 
-def monitoring_value(name: MonitoringStruct, *values: object, **named: object) -> IdlStruct:
+def monitoring_value(name: MonitoringStruct, /, *values: object, **named: object) -> IdlStruct:
     """Return a value of a struct of the IDL, by all its members in order or by their names."""
     value: IdlStruct = monitoring_class(name)(*values, **named)
     return value

@@ -1,0 +1,136 @@
+"""The members of replicated queues, one row a member, with what its master or it itself reports [QS 7.1]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+
+from qsctl.cli.administer.answers import AnsweringService
+from qsctl.cli.output.declared import DeclaredRows, Heading, read, table_of, varied
+from qsctl.cli.output.results import Block
+from qsctl.instant import SECOND_NS, Nanoseconds
+
+if TYPE_CHECKING:
+    from qsctl.cli.output.results import Plain
+    from qsctl.client.administration import FromService
+    from qsctl.core.statistics.status import MemberStatus, ReplicationStatus, SharedReaderQueueStatus
+
+_UNKNOWN: Final = "?"
+
+
+def _or_unknown(value: Plain) -> Plain:
+    return _UNKNOWN if value in (None, "") else value
+
+
+def _seconds(value: float | None) -> Plain:
+    return _UNKNOWN if value is None else f"{value:.1f}"
+
+
+@dataclass(frozen=True)
+class MemberRow:
+    """A row: a member of the replication group of a queue."""
+
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE", Heading("Queue", when=varied)]
+    member: Annotated[str, "application name of the member", Heading("Member")]
+    vote: Annotated[str, "voter, or learner: a member without a vote", Heading("Vote")]
+    role: Annotated[
+        str | None,
+        "master, slave, candidate, learner (no vote before it has caught up) or failed; null: it "
+        "confirmed nothing within master_timeout",
+        Heading("Role", shown=_or_unknown),
+    ]
+    durable_index: Annotated[
+        int | None,
+        "number of the last entry that is durable there; null: unknown, as of each field after it",
+        Heading("Durable", shown=_or_unknown),
+    ]
+    applied_index: Annotated[
+        int | None,
+        "number of the entry that its queues have followed the log to",
+        Heading("Applied", shown=_or_unknown),
+    ]
+    lag_count: Annotated[int | None, "entries of the master's log that it lacks", Heading("Lag", shown=_or_unknown)]
+    lag_bytes: Annotated[
+        int | None,
+        "octets of payloads in these; null also where they are in a snapshot",
+        Heading("Octets", rank=1, shown=_or_unknown),
+    ]
+    lag_seconds: Annotated[
+        float | None, "seconds since it held all that was committed; 0: it does", Heading("Behind", shown=_seconds)
+    ]
+    silent_seconds: Annotated[
+        float | None,
+        "seconds since the latest frame that it confirmed was sent, or since the master's latest frame arrived",
+        Heading("Silent", rank=1, shown=_seconds),
+    ]
+    version: Annotated[
+        int | None, "version of its letters to the other members", Heading("Version", rank=2, shown=_or_unknown)
+    ]
+    disk: Annotated[
+        str | None,
+        "ok, hangs (no sync ended within master_timeout), none (a volatile queue)",
+        Heading("Disk", rank=1, shown=_or_unknown),
+    ]
+    service: AnsweringService
+
+
+@dataclass(frozen=True)
+class Members(DeclaredRows, rows=MemberRow):
+    """The members of the replication groups of queues."""
+
+    members: Sequence[MemberRow]
+
+    def items(self) -> Sequence[MemberRow]:
+        """Return the members."""
+        return self.members
+
+    def blocks(self) -> list[Block]:
+        """Return a table of the members."""
+        return [members_table(self.members)]
+
+
+def members_table(members: Sequence[MemberRow]) -> Block:
+    """Return a table of members."""
+    return table_of(MemberRow, members, empty="No service reports the members of a replicated queue.")
+
+
+def members_seen(statuses: Iterable[FromService[SharedReaderQueueStatus]]) -> list[MemberRow]:
+    """Return the members of each replicated queue, each as reported by the best informed service.
+
+    That is the master of the latest epoch; without one it is the member itself.
+    """
+    best: dict[tuple[str, str], tuple[tuple[bool, int, bool, bool], MemberRow]] = {}
+    for service, status in statuses:
+        replication = status.replication
+        for member in () if replication is None else replication.members:
+            assert replication is not None, "it has members"
+            rank = _rank(service, replication, member)
+            key = (status.queue_name, member.name)
+            if key not in best or best[key][0] < rank:
+                best[key] = rank, _row(status.queue_name, service, member)
+    return [row for _, (_, row) in sorted(best.items())]
+
+
+def _rank(service: str, replication: ReplicationStatus, member: MemberStatus) -> tuple[bool, int, bool, bool]:
+    is_master = replication.role == "master" and replication.has_quorum
+    return is_master, replication.epoch if is_master else 0, service == member.name, bool(member.role)
+
+
+def _row(queue: str, service: str, member: MemberStatus) -> MemberRow:
+    return read(
+        MemberRow,
+        member,
+        queue_name=queue,
+        member=member.name,
+        vote="voter" if member.is_voter else "learner",
+        role=member.role or None,
+        lag_seconds=_in_seconds(member.lag_ns),
+        silent_seconds=_in_seconds(member.silent_ns),
+        disk=member.disk or None,
+        service=service,
+    )
+
+
+def _in_seconds(duration_ns: Nanoseconds | None) -> float | None:
+    return None if duration_ns is None else round(duration_ns / SECOND_NS, 3)
