@@ -128,7 +128,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - elections: `test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come`,
   `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
-- members: test_member_changes.py, and under drawn faults
+- members: test_member_changes.py, their status: test_member_status.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`,

@@ -155,7 +155,7 @@ _MEMBER_GAUGES: Final[Mapping[str, tuple[str, Callable[[MemberStatus], float | N
     "lag_bytes": ("Octets of payloads that the member lacks.", lambda each: each.lag_bytes),
     "lag_seconds": ("Time since the member held all that was committed.", lambda each: _in_seconds(each.lag_ns)),
     "silent_seconds": (
-        "Time since the latest frame was sent that the member confirmed.",
+        "Age of the latest frame that the member confirmed.",
         lambda each: _in_seconds(each.silent_ns),
     ),
     "version": ("Version of the member's letters.", lambda each: each.version),
