@@ -19,7 +19,7 @@ from tests.core.high_availability.changed_cluster import (
     has_caught_up,
     voters,
 )
-from tests.core.high_availability.cluster import TIMEOUT_NS, held, queue, write
+from tests.core.high_availability.cluster import TIMEOUT_NS, Process, held, queue, write
 
 
 def test_added_member_learns_the_log_and_counts_for_no_quorum() -> None:
