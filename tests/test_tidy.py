@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import io
 import re
 import subprocess
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
@@ -52,11 +53,22 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(text_of(path))
 
 
+@functools.cache
+def nodes_of(path: Path) -> Sequence[ast.AST]:
+    return tuple(ast.walk(tree_of(path)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def trees() -> Iterator[None]:
-    """They are kept for this file alone: they are large."""
+    """They are kept for this file alone: they are large, and no garbage is looked for in them."""
+    gc.disable()
+    for path in MODULES:
+        nodes_of(path)
+    gc.freeze()
+    gc.enable()
     yield
     tree_of.cache_clear()
+    nodes_of.cache_clear()
 
 
 def test_each_change_is_a_fragment_of_a_known_kind_with_a_sentence() -> None:
@@ -78,10 +90,6 @@ def test_the_top_level_is_the_agreed_one() -> None:
 
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(tree_of(path))
 
 
 def entered(program: Program) -> Reach:
@@ -284,7 +292,7 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
     caught = {
         name(path)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
         and not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
@@ -296,7 +304,7 @@ def test_only_the_renderer_prints() -> None:
     printers = {
         name(path)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
     assert printers <= {"qsctl/cli/output/render.py"}
@@ -306,7 +314,7 @@ def test_nothing_replaces_the_streams_of_all_threads() -> None:
     replacing = {
         name(path)
         for path in MODULES
-        for node in nodes(path)
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and node.attr in {"redirect_stderr", "redirect_stdout"}
     }
     assert not replacing, "give notes to `notes_go_to` instead"
@@ -380,7 +388,7 @@ NOUN_CLAUSE = re.compile(r"(What|How|Where|When|Who|Which|Whether)\b")
 
 def documentation(path: Path) -> Iterator[str]:
     """Docstrings, texts below a field, and comments, those of successive lines as one."""
-    for node in nodes(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
     latest = 0
@@ -483,7 +491,7 @@ def test_docstrings_describe_and_do_not_refer() -> None:
     referring = [
         f"{name(path)}: {each.name}"
         for path in MODULES
-        for each in ast.walk(tree_of(path))
+        for each in nodes_of(path)
         if isinstance(each, kinds) and (ast.get_docstring(each) or "").startswith("See `")
     ]
     assert referring == []
@@ -497,7 +505,7 @@ def test_no_modules_import_each_other() -> None:
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for module, path in modules.items():
         named: set[str] = set()
-        for each in ast.walk(tree_of(path)):
+        for each in nodes_of(path):
             if isinstance(each, ast.Import):
                 named.update(alias.name for alias in each.names)
             elif isinstance(each, ast.ImportFrom) and each.module and not each.level:
@@ -548,7 +556,7 @@ def test_a_class_name_is_one_class() -> None:
     """The wrappers and those for tasks are alike on purpose: a program changes its import alone."""
     homes: dict[str, set[str]] = {}
     for path in MODULES:
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, set()).add(name(path))
     doubled = {each: where for each, where in homes.items() if len(where) > 1}

@@ -93,6 +93,7 @@ def bridge(directory: Path, domain: int, *options: str) -> subprocess.Popen[byte
 
 
 @pytest.mark.campaign
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("mirror", [False, True])
 def test_no_kill_of_the_bridge_or_of_a_service_loses_a_sample_or_doubles_one_without_the_flag(
     services: tuple[ServiceProcess, ServiceProcess], tmp_path: Path, domain: int, mirror: bool

@@ -76,6 +76,7 @@ def test_dead_member_is_replaced_by_one_of_another_name_under_load(tmp_path: Pat
     )
 
 
+@pytest.mark.slow
 def test_cluster_grows_to_five_members_and_shrinks_to_three_under_load(tmp_path: Path, domain: int) -> None:
     cluster = Cluster(tmp_path, domain)
     qsctl = Shell(domain)

@@ -110,6 +110,7 @@ def test_a_lost_master_is_missed_until_the_next_one_and_writes_are_refused_again
     assert queue.refused_later > 0
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.parametrize("tenths", [1, 4, 7])
 def test_the_first_candidate_is_master_two_round_trips_after_its_wait(tenths: int, seed: int) -> None:

@@ -25,6 +25,7 @@ def large_snapshots(seed: int) -> Scenario:
     )  # fmt: skip
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("seed", [4, 10, 11])
 def test_snapshots_that_arrive_in_pieces_break_no_rule(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: Counter[str] = Counter()

@@ -30,7 +30,7 @@ def document(*arguments: str | Path) -> Any:
 
 @pytest.fixture
 def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a search simulated in this process; the sweep below has processes beside it."""
+    """Have a search simulated in this process; the first sweep below has processes beside it."""
     monkeypatch.setattr("qsctl.cli.simulation.options.spark.processors", lambda: 1)
 
 
@@ -88,7 +88,7 @@ def test_nothing_but_spark_connect_needs_pandas() -> None:
     assert [text for text in optional["connect"] if text.startswith("pandas")]
 
 
-def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) -> None:
+def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     grid = ("--grid", f"{DEPTH}=50,200", "--replications", "4")
     first = document("sweep", scenario, *grid, "--out", tmp_path / "a")
     assert (first["points"], first["reused_replications"]) == (2, 0)
@@ -97,6 +97,7 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
     assert {row["point"] for row in rows} == {f"{DEPTH}=50", f"{DEPTH}=200"}
     assert again.exit_code == 0
     assert "there already" in qsctl("sweep", scenario, *grid, "--out", tmp_path / "a").stdout
+    request.getfixturevalue("one_processor")
     other = qsctl("sweep", scenario, *grid, "--out", tmp_path / "b", "--set", "port[p]/rate=40 Mbit/s")
     assert other.exit_code == 0
     compared = document("compare", tmp_path / "a", tmp_path / "b")

@@ -22,6 +22,7 @@ def test_nothing_accepted_is_lost_under_random_faults(seed: int, size: int, vola
 
 
 @pytest.mark.campaign
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("ten", range(trials("QSCTL_TEST_MEMBER_CHANGES", 3, 60)))
 def test_nothing_accepted_is_lost_while_members_change_under_random_faults(ten: int) -> None:
     list_count = 0
