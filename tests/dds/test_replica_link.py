@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from qsctl.core.high_availability.frames import Entries, Vote
+from qsctl.core.high_availability.frames import Entries, Heartbeat, Vote
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued
 from qsctl.identity import NIL_IDENTITY
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.replicas import replica_link
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
 from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
@@ -94,7 +95,7 @@ def test_letters_have_the_quality_of_service_that_a_replicated_queue_asks_for(do
         for each in nodes.values():
             each.look()
         return {
-            name: sum(each.writer.matched_count() for each in node.link._writers.values())
+            name: sum(each.writer.matched_count() for each in node.link._ordered.writers.values())
             for name, node in nodes.items()
         }
 
@@ -204,25 +205,78 @@ def test_messages_of_a_namesake_are_refused_while_the_first_process_sends(domain
             each.close()
 
 
-def test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not(nodes: dict[str, Node]) -> None:
+def entries(index: int, payload: bytes = b"") -> Entries:
+    samples = (Enqueued("P/S/orders", 1, NIL_IDENTITY, 0, 0, payload=payload),) if payload else ()
+    return Entries("P/S/orders", "A", 2, index, 1, samples, 0, 0)
+
+
+def fill(link: ReplicaLink) -> int:
+    """Send frames of samples until more of them wait for a member than may; return their number."""
+    count = 0
+    while link._ordered.writers["B"].backlog_count <= WAITING_PIECES_MAX:
+        count += 1
+        link.send(["B"], (), (entries(count, bytes(4 * 1024 * 1024)),))
+    return count
+
+
+HEARTBEAT = Heartbeat("P/S/orders", "A", 2, 0, 0, 0, 5)
+
+
+def received_in_order(nodes: dict[str, Node]) -> list[object]:
+    """What B received of A once it has the heartbeat: that, and the numbers of the frames of samples."""
+
+    def frames() -> list[object]:
+        for each in nodes.values():
+            each.look()
+        received = [frame for _, letter in nodes["B"].received for frame in letter.frames]
+        return [frame.previous_index if isinstance(frame, Entries) else frame for frame in received]
+
+    assert eventually(lambda: HEARTBEAT in frames(), PATIENCE_S)
+    return frames()
+
+
+def test_heartbeat_passes_the_samples_that_wait_for_a_member(nodes: dict[str, Node]) -> None:
+    see(nodes)
+    arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
+    count = fill(nodes["A"].link)
+    nodes["A"].link.send(["B"], (), (entries(count, b"sample"), HEARTBEAT))
+    received = received_in_order(nodes)
+    assert len(received[: received.index(HEARTBEAT)]) < count
+
+
+def test_member_of_an_earlier_version_receives_all_frames_in_the_order_of_sending(
+    domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has one reader."""
+    monkeypatch.setattr(replica_link, "_PASSING_ROLE", "unknown")
+    nodes = {"B": Node(domain, "1", "B")}
+    monkeypatch.undo()
+    nodes["A"] = Node(domain, "1", "A")
+    try:
+        see(nodes)
+        arrives(nodes, Letter(LETTER_FORMAT, (), (entries(1),), VERSION))
+        assert "B" not in nodes["A"].link._passing.writers
+        nodes["A"].link.send(["B"], (), (entries(2, b"sample"), HEARTBEAT, entries(3)))
+        assert received_in_order(nodes)[-3:] == [2, HEARTBEAT, 3]
+    finally:
+        for each in nodes.values():
+            each.close()
+
+
+def test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not(
+    nodes: dict[str, Node],
+) -> None:
     """Found: above the bound of what waits heartbeats were dropped with the rest, and the member began an election."""
     see(nodes)
     arrives(nodes, Letter(LETTER_FORMAT, (), (VOTE,), VERSION))
     link = nodes["A"].link
 
-    def entries(index: int, payload: bytes = b"") -> Entries:
-        samples = (Enqueued("P/S/orders", 1, NIL_IDENTITY, 0, 0, payload=payload),) if payload else ()
-        return Entries("P/S/orders", "A", 2, index, 1, samples, 0, 0)
-
-    count = 0
-    while link._writers["B"].backlog_count <= WAITING_PIECES_MAX:
-        count += 1
-        link.send(["B"], (), (entries(count, bytes(4 * 1024 * 1024)),))
-    waiting = link._writers["B"].backlog_count
+    count = fill(link)
+    waiting = link._ordered.writers["B"].backlog_count
     link.send(["B"], (), (entries(count + 1, b"sample"),))
-    assert (link._writers["B"].backlog_count, link.dropped_count) == (waiting, 1)
+    assert (link._ordered.writers["B"].backlog_count, link.dropped_count) == (waiting, 1)
     link.send(["B"], (), (entries(count + 1, b"sample"), entries(count + 2)))
-    assert link._writers["B"].backlog_count == waiting + 1
+    assert link._ordered.writers["B"].backlog_count == waiting + 1
 
     def indexes() -> list[int]:
         for each in nodes.values():

@@ -53,6 +53,7 @@ from qsctl.transport.dds.replicas.replica_letters import (
     Assembly,
     Letter,
     letter_from_octets,
+    letters_of,
     piece_from_octets,
     pieces_of,
 )
@@ -96,6 +97,18 @@ def test_a_long_letter_comes_in_pieces() -> None:
     letter = Letter(LETTER_FORMAT, (), (entries,))
     assert len(list(pieces_of(letter, A, "run", 1))) == 4
     assert received(letter) == letter
+
+
+def test_a_long_frame_begins_a_letter_of_its_own() -> None:
+    """A receiver reads a letter once it is complete: of eight frames in one it would confirm none before the last."""
+    small = Vote(S, A, 3, 3, True, True)
+    large = Entries(S, A, 3, 0, 0, (msgspec.structs.replace(ENQUEUED, payload=bytes(PIECE_BYTES_MAX)),), 0, 1)
+    frames = (small, small, large, large, small)
+    letters = list(letters_of((A,), frames, VERSION))
+    assert [len(letter.frames) for letter in letters] == [2, 1, 1, 1]
+    read = [letter_from_octets(msgspec.msgpack.encode(letter), A, none_skipped) for letter in letters]
+    assert [frame for letter in read for frame in letter.frames] == [*frames]
+    assert [len(letter.frames) for letter in letters_of((A,), (), VERSION)] == [0]
 
 
 def test_a_letter_that_lacks_a_piece_is_none() -> None:

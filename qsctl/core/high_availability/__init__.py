@@ -100,10 +100,19 @@ counted (`qsctl_skipped_parts_total`) and reported with its sender. The records 
 under the same number.
 
 Limits: a frame has at most `_progress.ENTRIES_MAX` entries with `FRAME_BYTES_MAX` octets of payloads; a larger sample
-is alone in its frame. To a replica that does not confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads
-of `UNCONFIRMED_BYTES_MAX` octets, and then heartbeats alone: what waits for one replica of a group is that and a frame
-more. Where the groups together have too much waiting for a process, its frames of samples are dropped and sent again
-later, and heartbeats follow what waits (`replica_link.WAITING_PIECES_MAX`).
+is alone in its frame, and a frame that finds out where logs agree has `PROBE_BYTES_MAX`. To a replica that does not
+confirm, a master sends ahead `UNCONFIRMED_MAX` entries, or payloads of `UNCONFIRMED_BYTES_MAX` octets, and then
+heartbeats alone: what waits for one replica of a group is that and a frame more, or twice that where frames were lost
+and are sent again. Where the groups together have too much waiting for a process, its frames of samples are dropped and
+sent again later (`replica_link.WAITING_PIECES_MAX`).
+
+Order: heartbeats, canvasses, votes, confirmations and rolls pass frames of samples that wait, at the sender and at the
+receiver (`frames.passes`); all other frames arrive in the order of sending. That is safe in any case, for the network
+is assumed to reorder. But nothing must be sent again because of it: a replica that reads a heartbeat about the end of
+the log before the entries would report these as lost. So a heartbeat claims nothing about the log while frames are on
+their way; one of entries without records follows these, by which the replica finds out whether some were lost; and
+answers to frames from before the master began to send again are outdated. A `Farewell` follows the entries that the
+successor needs. A member whose version has no `Heartbeat` receives all frames in the order of sending.
 
 A snapshot travels in frames of the same bounds (`_snapshot_pieces`), each confirmed. A replica reports how much of it
 has arrived, so that a transfer continues behind lost pieces, and with a master that was restarted, or another one, that
@@ -138,7 +147,10 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece`,
   `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py;
 - limits: test_mastery.py, and tests/dds,
-  `test_heartbeats_are_kept_while_a_member_does_not_read_and_frames_of_samples_are_not`; refusals: test_frames.py;
+  `test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not`;
+- order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,
+  `test_heartbeat_passes_the_samples_that_wait_for_a_member`, and tests/world,
+  `test_member_that_catches_up_over_a_slow_link_hears_its_master`; refusals: test_frames.py;
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has

@@ -20,9 +20,9 @@ from qsctl.core.high_availability._progress import (
 )
 from qsctl.core.high_availability._snapshot_pieces import SnapshotTransfer
 from qsctl.core.high_availability._staging import without_payloads
-from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot, SnapshotPiece
+from qsctl.core.high_availability.frames import Confirmed, Entries, Heartbeat, Snapshot, SnapshotPiece
 from qsctl.core.high_availability.outgoing import Outgoing
-from qsctl.core.high_availability.versions import SNAPSHOT_PIECES, Versions
+from qsctl.core.high_availability.versions import HEARTBEATS, SNAPSHOT_PIECES, Versions
 from qsctl.instant import Nanoseconds
 
 HEARTBEATS_PER_TIMEOUT = 5
@@ -96,8 +96,13 @@ class Mastery:
         """Give a sign to every replica, with what it lacks."""
         self.heartbeat_at_ns = now + self._heartbeat_ns
         for peer in self.progress:
-            if not self._replicate(now, peer):
-                self._send(now, peer, 0)
+            has_sent = self._replicate(now, peer)
+            has_heartbeats = self._versions.of(peer.name) >= HEARTBEATS
+            is_level = peer.is_level and not has_sent and peer.match_index >= self._log.base.index
+            if has_heartbeats:
+                self._send_heartbeat(now, peer, peer.match_index if is_level else 0)
+            if not has_sent and not (has_heartbeats and is_level):
+                self._send(now, peer, 0)  # behind what was sent before: the replica reports what it lacks of that
 
     def follow_members(self, now: Nanoseconds) -> None:
         """Replicate to the members that the log lists now; those that were removed are sent the commit of that."""
@@ -143,17 +148,21 @@ class Mastery:
         if confirmed.agreed:
             peer.match_index = max(peer.match_index, confirmed.match_index)
             peer.note_level(now, self._log.commit_index)
-            peer.next_index = max(peer.next_index, peer.match_index + 1)
+            if peer.is_probed and confirmed.match_index < peer.next_index - 1:
+                return None  # no answer to the probe
             peer.is_probed = False
+            peer.next_index = max(peer.next_index, peer.match_index + 1)
             if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:
                 # It was not there when the producers wrote: it lacks the payloads of all that was written since, too.
                 peer.wants_payloads_to = max(peer.match_index + ENTRIES_MAX, self._log.last_index)
-                peer.next_index = peer.match_index + 1
+                peer.rewind(now, peer.match_index + 1)
+        elif confirmed.sent_at_ns < peer.rewound_at_ns:
+            return None
         else:
             next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
             if peer.is_probed and next_index >= peer.next_index:
                 return None  # a copy, or the answer to an earlier frame: to answer each would never end
-            peer.next_index = next_index
+            peer.rewind(now, next_index)
             peer.is_probed = True
         if peer.next_index <= self._outgoing.durable_index:
             self._replicate(now, peer)
@@ -188,11 +197,11 @@ class Mastery:
         """Send one frame; return how many entries it contains, and the octets of their payloads."""
         log, first_index = self._log, peer.next_index
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
-        made_of = (first_index, count_max, lacks_payloads, log.commit_index, now, self._incarnation())
+        made_of = (first_index, count_max, lacks_payloads, log.commit_index, now, self._incarnation(), peer.is_probed)
         if self._sent is None or self._sent[0] != made_of:
             records = log.records_from(first_index, count_max) if count_max else ()
             entries = without_payloads(records) if lacks_payloads else tuple(records)
-            count, payload_bytes = entries_that_fit(entries)
+            count, payload_bytes = entries_that_fit(entries, is_probe=peer.is_probed)
             previous_index = max(first_index - 1, log.base.index)
             frame = Entries(
                 self._stream,
@@ -210,6 +219,20 @@ class Mastery:
         _, frame, payload_bytes = self._sent
         self._outgoing.send(peer.name, frame, rests_on_writes=False)
         return len(frame.records), payload_bytes
+
+    def _send_heartbeat(self, now: Nanoseconds, peer: Peer, index: int) -> None:
+        log = self._log
+        frame = Heartbeat(
+            self._stream,
+            self._name,
+            self._epoch,
+            index,
+            log.epoch_at(index) if index else 0,
+            log.commit_index,
+            now,
+            self._incarnation(),
+        )
+        self._outgoing.send(peer.name, frame, rests_on_writes=False)
 
     def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
         """Send what may be unconfirmed of a snapshot; return whether anything was sent."""

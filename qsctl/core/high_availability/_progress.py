@@ -26,6 +26,9 @@ FRAME_BYTES_MAX: Final = 1024 * 1024
 """Octets of payloads in one frame; a larger sample is sent alone. The loop that sends heartbeats encodes frames, and a
 receiver has all of one in memory before it reads the first entry."""
 
+PROBE_BYTES_MAX: Final = 32 * 1024
+"""The same for a frame that finds out where the logs agree: it is sent again with each heartbeat."""
+
 UNCONFIRMED_BYTES_MAX: Final = 8 * FRAME_BYTES_MAX
 """Octets of payloads from which on nothing more is sent ahead of a replica's confirmations: what waits for one replica
 in memory and in the network is less than this and a frame more."""
@@ -35,12 +38,15 @@ NEVER_NS: Final[Nanoseconds] = -(2**62)
 """In the place of an instant: a replica confirmed nothing yet."""
 
 
-def entries_that_fit(entries: Sequence[Entry]) -> tuple[int, int]:
-    """Return how many entries one frame contains, at least the first, and the octets of their payloads."""
-    total = 0
+def entries_that_fit(entries: Sequence[Entry], *, is_probe: bool = False) -> tuple[int, int]:
+    """Return how many entries one frame contains, and the octets of their payloads.
+
+    A probe may contain none, any other frame at least the first.
+    """
+    total, bytes_max = 0, PROBE_BYTES_MAX if is_probe else FRAME_BYTES_MAX
     for count, entry in enumerate(entries):
         size = len(entry.payload) if type(entry) is Enqueued else 0
-        if count and total + size > FRAME_BYTES_MAX:
+        if (count or is_probe) and total + size > bytes_max:
             return count, total
         total += size
     return len(entries), total
@@ -64,6 +70,7 @@ class Peer:
         "name",
         "next_index",
         "rejoins_at_index",
+        "rewound_at_ns",
         "run",
         "snapshot_sent_at_ns",
         "wants_payloads_to",
@@ -94,9 +101,16 @@ class Peer:
         self.applied_index: int | None = None
         """The entry up to which its queues have followed, by its latest `ConditionReport`; None: unknown."""
         self.disk_hangs: bool | None = None
+        self.rewound_at_ns: Nanoseconds = NEVER_NS
+        """When entries were to be sent again: what it answers to earlier frames is outdated."""
         self._sent: deque[tuple[int, int]] = deque()
         """The last index and the octets of each frame that was sent ahead."""
         self._unconfirmed_bytes = 0
+
+    @property
+    def is_level(self) -> bool:
+        """Return whether it confirmed everything that was sent to it."""
+        return not self.is_probed and self.next_index == self.match_index + 1
 
     def note_sent(self, count: int, payload_bytes: int) -> None:
         """Note that a frame of entries from `next_index` on was sent ahead of confirmations."""
@@ -134,6 +148,11 @@ class Peer:
         self.next_index = 1
         self.is_probed = True
         self.snapshot_sent_at_ns = -1
+
+    def rewind(self, now: Nanoseconds, next_index: int) -> None:
+        """Send it entries again from an index on."""
+        self.next_index = next_index
+        self.rewound_at_ns = now
 
 
 class Progress:

@@ -63,8 +63,26 @@ Entry: TypeAlias = QueueRecord | Ordered
 """An entry on its way."""
 
 
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat", gc=False):
+    """A sign of the master that passes frames of samples: see `passes`.
+
+    `index` is an entry that the receiver holds as far as the master knows, or the one before what it is sent next, and
+    `index_epoch` that entry's epoch. Both are 0 while frames of samples are on their way: then it claims nothing about
+    the log, since it would arrive before what it rests on.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    index: int
+    index_epoch: int
+    commit_index: int
+    sent_at_ns: Nanoseconds
+    incarnation: int = 0
+
+
 class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=False):
-    """Entries of the master's log behind `previous_index`; without any it is the master's heartbeat.
+    """Entries of the master's log behind `previous_index`; without any it follows those that were sent before.
 
     With `lacks_payloads` some are `Ordered`, and the receiver has the rest of these samples from their producers; one
     that lacks it reports that. `sent_at_ns` is the instant on the master's clock.
@@ -197,11 +215,20 @@ class ConditionReport(msgspec.Struct, frozen=True, array_like=True, tag="conditi
     incarnation: int = 0
 
 
-Frame: TypeAlias = (
-    Canvass | Vote | Entries | Confirmed | Snapshot | SnapshotPiece | Roll | Relayed | Farewell | ConditionReport
-)
+OfMaster: TypeAlias = Entries | Heartbeat | Snapshot | SnapshotPiece
+"""What only the master of an epoch sends; a replica confirms each."""
+
+Frame: TypeAlias = Canvass | Vote | OfMaster | Confirmed | Roll | Relayed | Farewell | ConditionReport
 
 
 def has_samples(frame: Frame) -> bool:
     """Return whether a frame contains entries, a snapshot or a sample, and so may be large."""
     return isinstance(frame, Snapshot | SnapshotPiece | Relayed) or (isinstance(frame, Entries) and bool(frame.records))
+
+
+def passes(frame: Frame) -> bool:
+    """Return whether a frame may arrive before frames of samples that were sent before it.
+
+    Entries without records and `Farewell` do not: they refer to what was sent before them.
+    """
+    return isinstance(frame, Heartbeat | Canvass | Vote | Confirmed | Roll | ConditionReport)

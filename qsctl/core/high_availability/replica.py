@@ -44,6 +44,8 @@ from qsctl.core.high_availability.frames import (
     Entry,
     Farewell,
     Frame,
+    Heartbeat,
+    OfMaster,
     Relayed,
     Roll,
     Snapshot,
@@ -372,9 +374,7 @@ class Replica:
             self._ask(now)
             return "it is of another creation of the queue"
         if frame.epoch > self.epoch:
-            if isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece) and not (
-                isinstance(frame, Canvass) and frame.is_trial
-            ):
+            if isinstance(frame, Canvass | OfMaster) and not (isinstance(frame, Canvass) and frame.is_trial):
                 if isinstance(frame, Canvass) and self._withholds_vote(now, frame.sender):
                     return ""  # a quorum was asked before, and this replica follows a master since: it is late
                 if frame.epoch > self.epochs.reach(self.epoch):
@@ -392,7 +392,7 @@ class Replica:
             case Vote():
                 if self.role is Role.CANDIDATE:
                     self._count(now, frame)
-            case Entries() | Snapshot() | SnapshotPiece():
+            case Entries() | Heartbeat() | Snapshot() | SnapshotPiece():
                 return self._receive_of_master(now, frame)
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
@@ -423,7 +423,7 @@ class Replica:
             self._answer(now, canvass)
         return ""
 
-    def _receive_of_master(self, now: Nanoseconds, frame: Entries | Snapshot | SnapshotPiece) -> str:
+    def _receive_of_master(self, now: Nanoseconds, frame: OfMaster) -> str:
         if frame.epoch < self.epoch:
             self._confirm(frame, self.log.commit_index, agreed=False)
             return ""
@@ -438,6 +438,8 @@ class Replica:
         match frame:
             case Entries():
                 misfit = self._extend(now, frame)
+            case Heartbeat():
+                misfit = self._hear(now, frame)
             case Snapshot():
                 misfit = self._install(now, frame, frame.records)
             case _:
@@ -720,7 +722,7 @@ class Replica:
         own = self.incarnation
         is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
         if frame.sender != self.name:
-            if is_of_group and isinstance(frame, Canvass | Entries | Snapshot | SnapshotPiece):
+            if is_of_group and isinstance(frame, Canvass | OfMaster):
                 return ""
             if isinstance(frame, Roll):
                 if frame.answers is None and frame.incarnation in (0, own, -own):
@@ -741,6 +743,18 @@ class Replica:
             self.clients.hold(message)
 
     # Following.
+
+    def _hear(self, now: Nanoseconds, heartbeat: Heartbeat) -> str:
+        """Confirm the master's sign, and commit what it rests on; return the empty string: it fits any log."""
+        log, index = self.log, heartbeat.index
+        if self.ballot.awaits_beginning:
+            self._confirm(heartbeat, 0, agreed=False)
+        elif not log.agrees(index, heartbeat.index_epoch):
+            self._confirm(heartbeat, log.last_before(index), agreed=False)
+        else:
+            agreed = self._commit_to(now, min(heartbeat.commit_index, index))
+            self._confirm(heartbeat, index if agreed else 0, agreed=agreed)
+        return ""
 
     def _extend(self, now: Nanoseconds, entries: Entries) -> str:
         """Make the log agree with the master's, as far as it was sent and its payloads are here.
@@ -845,7 +859,7 @@ class Replica:
 
     def _confirm(
         self,
-        frame: Entries | Snapshot | SnapshotPiece,
+        frame: OfMaster,
         match_index: int,
         *,
         agreed: bool,

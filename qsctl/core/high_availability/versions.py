@@ -21,7 +21,10 @@ SNAPSHOT_PIECES: Final = 5
 CONDITIONS: Final = 6
 """Version from which on a master receives the conditions of its slaves."""
 
-VERSION: Final = 6
+HEARTBEATS: Final = 7
+"""Version from which on a member receives `Heartbeat` frames."""
+
+VERSION: Final = 7
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256

@@ -93,7 +93,7 @@ class World(Surroundings):
         conditions = Conditions(
             workload.delay_ns, workload.delay_ns + declared.delay_variation_ns, declared.loss, declared.duplication
         )
-        self.network = Network(self.agenda, self.random("network"), conditions)
+        self.network = Network(self.agenda, self.random("network"), conditions, declared.bandwidth_bits_per_second)
         self.observers = Audience()
         count = instance_count(scenario)
         settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
@@ -374,7 +374,7 @@ class World(Surroundings):
             receive = self.administrator.receive
             self.agenda.after(self.network.delay_ns(), lambda: receive(service, message.request, message.reply))
 
-    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
+    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes], *, passes: bool) -> None:
         """Send the fragments of a message to another service; they are lost if it restarts meanwhile.
 
         Fragments are lost one by one, and keep their order, as those of a DataWriter do; messages may overtake each
@@ -385,7 +385,10 @@ class World(Surroundings):
             receiver = self.services[number]
             life_count = receiver.life_count
             left = [*pieces[:1], *(each for each in pieces[1:] if not self.network.is_lost())]
-            self.network.send(str(service), str(number), lambda: receiver.arrive(life_count, kind, left))
+            self.network.send_message(
+                str(service), str(number), lambda: receiver.arrive(life_count, kind, left), list(map(len, left)),
+                passes=passes,
+            )  # fmt: skip
 
     def service_started(self, service: int) -> None:
         """Let a service discover its programs, and the services each other."""

@@ -168,7 +168,8 @@ class MixedCluster(Cluster):
             return msgspec.msgpack.encode(Letter(3, names, frames_of_version_3))
         box = self._boxes.setdefault(sender, LetterBox(Seen(sender, "", 0), "", Boundary()))
         assembly, data = Assembly(), None
-        for octets in box.pieces(names, frames):
+        (pieces,) = box.messages(names, frames)
+        for octets in pieces:
             data = assembly.add(piece_from_octets(octets))
         assert data is not None
         return data

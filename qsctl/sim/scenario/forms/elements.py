@@ -386,6 +386,7 @@ WORLD = Form(
         Attribute("delay-variation", "delay_variation_ns", FINITE_DURATION),
         Attribute("loss", "loss", PROBABILITY),
         Attribute("duplication", "duplication", PROBABILITY),
+        Attribute("bandwidth", "bandwidth_bits_per_second", BIT_RATE),
         Attribute("lease", "lease_ns", POSITIVE_DURATION),
         Attribute("write-again", "write_again_ns", POSITIVE_DURATION),
         Attribute("persistence", "persistence", PROBABILITY),

@@ -52,6 +52,8 @@ class WorldScenario:
     """The probability that the network loses a message; programs' connections send it again."""
     duplication: float = 0.0
     """The probability that a message between instances is duplicated."""
+    bandwidth_bits_per_second: int = 0
+    """The bandwidth of each direction between two instances; 0: unlimited."""
     lease_ns: Nanoseconds = SECOND_NS
     """Time without messages after which an instance considers a program disconnected."""
     write_again_ns: Nanoseconds = 500 * MILLISECOND_NS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qsctl.core.high_availability.frames import Frame, Vote
+from qsctl.core.high_availability.frames import Frame, Vote, passes
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
@@ -32,7 +32,7 @@ class SimulatedLink:
         own: how the process announces itself.
         silence_ns: after this much silence another process under the same name is accepted.
         clock: the monotonic clock.
-        carry: called with the kind, a member's name and the fragments of a message to it.
+        carry: called with the kind, a member's name, the fragments of a message to it, and whether it passes others.
         voted: called once a vote has been sent.
     """
 
@@ -42,7 +42,7 @@ class SimulatedLink:
         own: Seen,
         silence_ns: Nanoseconds,
         clock: Callable[[], Nanoseconds],
-        carry: Callable[[str, str, Sequence[bytes]], None],
+        carry: Callable[[str, str, Sequence[bytes], bool], None],
         voted: Callable[[], None],
     ) -> None:
         self.boundary = Boundary(lambda _: None)
@@ -84,9 +84,12 @@ class SimulatedLink:
         known = [each for each in recipients if each in peers]
         if not known:
             return
-        pieces = self.box.pieces(members, frames)
-        for recipient in known:
-            self._carry(self._kind, recipient, pieces)
+        passing = [frame for frame in frames if passes(frame)]
+        ordered = [frame for frame in frames if not passes(frame)]
+        for sent in (passing, ordered) if passing and ordered else (frames,):
+            for pieces in self.box.messages(members, sent):
+                for recipient in known:
+                    self._carry(self._kind, recipient, pieces, bool(passing) and sent is not ordered)
         if any(isinstance(frame, Vote) and frame.granted and not frame.is_trial for frame in frames):
             self._voted()
 
@@ -105,7 +108,7 @@ class Links:
         name: the process's application name.
         run: distinguishes the process from others of the same name.
         clock: the monotonic clock.
-        carry: called with the kind of a message, a member's name and the message's fragments.
+        carry: called with the kind of a message, a member's name, its fragments, and whether it passes others.
         voted: called once a vote has been sent.
     """
 
@@ -114,7 +117,7 @@ class Links:
         name: str,
         run: str,
         clock: Callable[[], Nanoseconds],
-        carry: Callable[[str, str, Sequence[bytes]], None],
+        carry: Callable[[str, str, Sequence[bytes], bool], None],
         voted: Callable[[], None],
     ) -> None:
         self.own = Seen(name, run, 0)

@@ -1,16 +1,21 @@
 """The network between nodes: datagrams that are lost, duplicated, delayed, reordered, held, or cut off.
 
+With a bandwidth each direction between two nodes is a line of its own that sends one datagram after the other, those
+that pass others first.
+
 The pairs that are cut off are cut off for the links to clients, too (`session.py`). A node is a name: a replica's
 number, or the name of a client's program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
-from qsctl.instant import MICROSECOND_NS, Nanoseconds
+from qsctl.instant import MICROSECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.sim.world.environment.agenda import Action, WorldAgenda
 
 
@@ -26,15 +31,62 @@ class Conditions:
     """The probability that a datagram arrives twice."""
 
 
-class Network:
-    """A datagram network whose links can be cut off or clogged, by pair of nodes and direction."""
+class Line:
+    """One direction between two nodes: a message is sent once the last of its datagrams is.
 
-    def __init__(self, agenda: WorldAgenda, random: Random, conditions: Conditions) -> None:
+    Args:
+        agenda: the clock.
+        bits_per_second: the bandwidth.
+    """
+
+    def __init__(self, agenda: WorldAgenda, bits_per_second: int) -> None:
+        self._agenda = agenda
+        self._bits_per_second = bits_per_second
+        self._passing: deque[tuple[int, Action | None]] = deque()
+        self._others: deque[tuple[int, Action | None]] = deque()
+        """Octets of each datagram that waits, and what follows once it is sent."""
+        self._is_busy = False
+
+    def put(self, sizes_bytes: Sequence[int], sent: Action, *, passes: bool) -> None:
+        """Append the datagrams of a message."""
+        waiting = self._passing if passes else self._others
+        waiting += [(size_bytes, None) for size_bytes in sizes_bytes[:-1]]
+        waiting.append((sizes_bytes[-1], sent))
+        if not self._is_busy:
+            self._send_next()
+
+    def _send_next(self) -> None:
+        waiting = self._passing or self._others
+        self._is_busy = bool(waiting)
+        if waiting:
+            size_bytes, sent = waiting.popleft()
+            duration_ns = 8 * size_bytes * SECOND_NS // self._bits_per_second
+            self._agenda.after(duration_ns, partial(self._end, sent))
+
+    def _end(self, sent: Action | None) -> None:
+        if sent is not None:
+            sent()
+        self._send_next()
+
+
+class Network:
+    """A datagram network whose links can be cut off or clogged, by pair of nodes and direction.
+
+    Args:
+        agenda: the clock.
+        random: draws delays, losses and duplicates.
+        conditions: the present ones.
+        bits_per_second: the bandwidth of each direction between two nodes; 0: unlimited.
+    """
+
+    def __init__(self, agenda: WorldAgenda, random: Random, conditions: Conditions, bits_per_second: int = 0) -> None:
         self._agenda = agenda
         self._random = random
         self.conditions = conditions
         self._blocked: set[tuple[str, str]] = set()
         self._clogged: dict[tuple[str, str], list[Action]] = {}
+        self._bits_per_second = bits_per_second
+        self._lines: dict[tuple[str, str], Line] = {}
         self.on_change: list[Action] = []
         """Called when links are cut or joined again."""
 
@@ -60,6 +112,24 @@ class Network:
     def is_clogged(self, sender: str, receiver: str) -> bool:
         """Return whether the link from one node to another is clogged: datagrams are held until `heal`."""
         return (sender, receiver) in self._clogged
+
+    def send_message(
+        self, sender: str, receiver: str, arrive: Action, sizes_bytes: Sequence[int], *, passes: bool
+    ) -> None:
+        """Send the datagrams of a message as the bandwidth allows; `arrive` is called once for each copy that arrives.
+
+        Args:
+            sender: the node that sends.
+            receiver: the node that it is sent to.
+            arrive: processes the message.
+            sizes_bytes: the octets of each datagram.
+            passes: whether it is sent before messages that wait and do not pass others.
+        """
+        if not self._bits_per_second:
+            self.send(sender, receiver, arrive)
+            return
+        line = self._lines.setdefault((sender, receiver), Line(self._agenda, self._bits_per_second))
+        line.put(sizes_bytes, lambda: self.send(sender, receiver, arrive), passes=passes)
 
     def send(self, sender: str, receiver: str, arrive: Action) -> None:
         """Send one datagram; `arrive` is called once for each copy that arrives."""

@@ -50,8 +50,8 @@ class Surroundings:
     def send(self, service: int, message: Outbound) -> None:
         """Send a message to the program that it is addressed to."""
 
-    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
-        """Send the fragments of a message to another service."""
+    def carry(self, service: int, kind: str, recipient: str, pieces: Sequence[bytes], *, passes: bool) -> None:
+        """Send the fragments of a message to another service; whether it passes others that wait."""
 
     def service_started(self, service: int) -> None:
         """Let the service discover its programs."""
@@ -535,8 +535,8 @@ class SimulatedService:
             if self.crash_at is CrashPoint.IN_ACKNOWLEDGMENT:
                 raise PowerFailed
 
-    def _carry(self, kind: str, recipient: str, pieces: Sequence[bytes]) -> None:
-        self._later(partial(self._surroundings.carry, self.number, kind, recipient, pieces))
+    def _carry(self, kind: str, recipient: str, pieces: Sequence[bytes], passes: bool) -> None:
+        self._later(partial(self._surroundings.carry, self.number, kind, recipient, pieces, passes=passes))
 
     def _later(self, leave: Callable[[], None]) -> None:
         """Call `leave` after the time that the process waited for the disk in this pass; never if it ended before."""

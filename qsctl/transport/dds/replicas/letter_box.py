@@ -8,7 +8,7 @@ see `correspondents`. Data that are not a message are refused at the boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from qsctl.core.high_availability.frames import Frame
@@ -17,11 +17,11 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.peers.correspondents import Correspondents
 from qsctl.transport.dds.replicas.replica_letters import (
-    LETTER_FORMAT,
     Assembly,
     Letter,
     Piece,
     letter_from_octets,
+    letters_of,
     pieces_of,
 )
 
@@ -100,7 +100,7 @@ class LetterBox:
         self._peers: dict[int, Seen] = {}
         self._announced: set[tuple[str, str]] = set()
         """Names and runs of `_peers`."""
-        self._assemblies: dict[tuple[str, str], Assembly] = {}
+        self._assemblies: dict[tuple[str, str, bool], Assembly] = {}
         self._correspondents = Correspondents(silence_ns)
         self._number = 0
         self._is_changed = False
@@ -123,7 +123,8 @@ class LetterBox:
             return ""
         self._is_changed = True
         self._announced = {(each.name, each.run) for each in self._peers.values()}
-        self._assemblies.pop((seen.name, seen.run), None)
+        for passes in (False, True):
+            self._assemblies.pop((seen.name, seen.run, passes), None)
         self._correspondents.forget(seen.name, seen.run)
         return "" if any(each.name == seen.name for each in self._peers.values()) else seen.name
 
@@ -144,18 +145,23 @@ class LetterBox:
 
     # Messages.
 
-    def pieces(self, members: Sequence[str], frames: Sequence[Frame]) -> list[bytes]:
-        """Encode a message and return its fragments, each one sample in CDR.
+    def messages(self, members: Sequence[str], frames: Sequence[Frame]) -> Iterator[list[bytes]]:
+        """Encode messages with these frames and yield the fragments of each, every one a sample in CDR.
 
         Raises:
-            OverflowError: the message is longer than `LETTER_BYTES_MAX`.
+            OverflowError: a message is longer than `LETTER_BYTES_MAX`.
         """
-        self._number += 1
-        letter = Letter(LETTER_FORMAT, tuple(members), tuple(frames), VERSION)
-        return list(pieces_of(letter, self._own.name, self._own.run, self._number))
+        for letter in letters_of(members, frames, VERSION):
+            self._number += 1
+            yield list(pieces_of(letter, self._own.name, self._own.run, self._number))
 
-    def receive(self, piece: Piece) -> list[ReceivedLetter]:
-        """Add a fragment; return the message that it completes, or nothing, as for a sender that is not announced."""
+    def receive(self, piece: Piece, *, passes: bool = False) -> list[ReceivedLetter]:
+        """Add a fragment; return the message that it completes, or nothing, as for a sender that is not announced.
+
+        Args:
+            piece: the fragment.
+            passes: whether it came by the way of messages that pass others: fragments of two may alternate.
+        """
         if (piece.sender, piece.run) not in self._announced:
             return []
         if not self._correspondents.accepts(self._clock(), piece.sender, piece.run):
@@ -164,7 +170,7 @@ class LetterBox:
                     self._source, piece.sender, f"another process is heard as {piece.sender}: two have one name"
                 )
             return []
-        assembly = self._assemblies.setdefault((piece.sender, piece.run), Assembly())
+        assembly = self._assemblies.setdefault((piece.sender, piece.run, passes), Assembly())
         data = assembly.add(piece)
         if data is None:
             return []

@@ -25,6 +25,7 @@ from qsctl.core.high_availability.frames import (
     Entry,
     Farewell,
     Frame,
+    Heartbeat,
     Ordered,
     Relayed,
     Roll,
@@ -83,8 +84,8 @@ class Letter(msgspec.Struct, frozen=True, array_like=True):
     version: int = EARLIEST
 
 
-class _Received(msgspec.Struct, frozen=True, array_like=True):
-    """A `Letter` whose frames are not decoded yet."""
+class EncodedLetter(msgspec.Struct, frozen=True, array_like=True):
+    """A `Letter` whose frames are encoded."""
 
     format: int
     members: tuple[str, ...]
@@ -104,7 +105,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_letter = msgspec.msgpack.Decoder(_Received).decode
+_decode_letter = msgspec.msgpack.Decoder(EncodedLetter).decode
 _decode_frame: Final[Callable[[msgspec.Raw], Frame]] = msgspec.msgpack.Decoder(Frame).decode
 _KINDS: Final = frozenset(each.__struct_config__.tag for each in typing.get_args(Frame))
 _decode_any = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
@@ -113,7 +114,25 @@ _decode_kind = msgspec.msgpack.Decoder(str).decode
 _decode_piece = msgspec.msgpack.Decoder(Piece).decode
 
 
-def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[bytes]:
+def letters_of(members: Sequence[str], frames: Sequence[Frame], version: int) -> Iterator[EncodedLetter]:
+    """Yield messages with these frames, in order; one without frames where there are none.
+
+    A frame that would make a message longer than a fragment begins the next one: a receiver reads a message once it is
+    complete, and confirms what is in it.
+    """
+    joined: list[msgspec.Raw] = []
+    size_bytes = 0
+    for frame in frames:
+        data = _encode(frame)
+        if joined and size_bytes + len(data) > PIECE_BYTES_MAX:
+            yield EncodedLetter(LETTER_FORMAT, tuple(members), tuple(joined), version)
+            joined, size_bytes = [], 0
+        joined.append(msgspec.Raw(data))
+        size_bytes += len(data)
+    yield EncodedLetter(LETTER_FORMAT, tuple(members), tuple(joined), version)
+
+
+def pieces_of(letter: Letter | EncodedLetter, sender: str, run: str, number: int) -> Iterator[bytes]:
     """Yield the fragments of an encoded message, each one sample in CDR.
 
     Raises:
@@ -234,6 +253,10 @@ def _check(frame: Frame) -> None:
             _check_records(frame.records, frame.previous_epoch, frame.epoch)
             if frame.previous_epoch > frame.epoch:
                 raise Malformed("entries behind one of a later epoch")
+        case Heartbeat():
+            _check_numbers(frame.index, frame.index_epoch, frame.commit_index, frame.sent_at_ns)
+            if frame.index_epoch > frame.epoch:
+                raise Malformed("a heartbeat behind an entry of a later epoch")
         case Snapshot():
             _check_numbers(frame.index, frame.index_epoch, frame.sent_at_ns)
             _check_records(frame.records, 0, frame.epoch)
