@@ -9,7 +9,7 @@ import pytest
 from qsctl.core.high_availability.replica import Replica
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario, UniformSize
-from qsctl.sim.world.environment.network import Line
+from qsctl.sim.world.environment.network import ThrottledLink
 from qsctl.sim.world.faults.schedule import parse_schedule
 from qsctl.sim.world.results.verdict import JudgedWorld
 from tests.world import kinds
@@ -30,13 +30,13 @@ def slow_links(compact_records: int) -> Scenario:
 
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("compact_records", [0, 12], ids=["entries", "snapshots"])
-def test_member_that_catches_up_over_a_slow_link_hears_its_master(
+def test_member_that_catches_up_over_a_slow_link_receives_heartbeats_in_time(
     compact_records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard_ns: list[Nanoseconds] = []
     candidacies: list[Nanoseconds] = []
     waited_bytes = 0
-    receive_of_master, stand, put = Replica._receive_of_master, Replica._stand, Line.put
+    receive_of_master, stand, put = Replica._receive_of_master, Replica._stand, ThrottledLink.put
 
     def heard(replica: Replica, now: Nanoseconds, frame: object) -> str:
         if replica.name == "instance-1":
@@ -47,14 +47,14 @@ def test_member_that_catches_up_over_a_slow_link_hears_its_master(
         candidacies.append(judged.world.agenda.now)
         stand(replica, now, reason)
 
-    def waited(line: Line, *arguments: object, passes: bool) -> None:
+    def waited(line: ThrottledLink, *arguments: object, passes: bool) -> None:
         nonlocal waited_bytes
         put(line, *arguments, passes=passes)  # type: ignore[arg-type]
         waited_bytes = max(waited_bytes, sum(size_bytes for size_bytes, _ in line._others))
 
     monkeypatch.setattr(Replica, "_receive_of_master", heard)
     monkeypatch.setattr(Replica, "_stand", stood)
-    monkeypatch.setattr(Line, "put", waited)
+    monkeypatch.setattr(ThrottledLink, "put", waited)
     judged = JudgedWorld(
         slow_links(compact_records),
         parse_schedule(["at 2s crash 1", f"at {BACK_NS // SECOND_NS}s start 1"], "slow.txt"),

@@ -150,7 +150,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not`;
 - order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,
   `test_heartbeat_passes_the_samples_that_wait_for_a_member`, and tests/world,
-  `test_member_that_catches_up_over_a_slow_link_hears_its_master`; refusals: test_frames.py;
+  `test_member_that_catches_up_over_a_slow_link_receives_heartbeats_in_time`; refusals: test_frames.py;
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has

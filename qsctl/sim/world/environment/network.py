@@ -31,7 +31,7 @@ class Conditions:
     """The probability that a datagram arrives twice."""
 
 
-class Line:
+class ThrottledLink:
     """One direction between two nodes: a message is sent once the last of its datagrams is.
 
     Args:
@@ -86,7 +86,7 @@ class Network:
         self._blocked: set[tuple[str, str]] = set()
         self._clogged: dict[tuple[str, str], list[Action]] = {}
         self._bits_per_second = bits_per_second
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._lines: dict[tuple[str, str], ThrottledLink] = {}
         self.on_change: list[Action] = []
         """Called when links are cut or joined again."""
 
@@ -128,7 +128,7 @@ class Network:
         if not self._bits_per_second:
             self.send(sender, receiver, arrive)
             return
-        line = self._lines.setdefault((sender, receiver), Line(self._agenda, self._bits_per_second))
+        line = self._lines.setdefault((sender, receiver), ThrottledLink(self._agenda, self._bits_per_second))
         line.put(sizes_bytes, lambda: self.send(sender, receiver, arrive), passes=passes)
 
     def send(self, sender: str, receiver: str, arrive: Action) -> None:

@@ -90,6 +90,7 @@ class _Route:
         traits: Mapping[str, str],
         qos: LinkQos,
     ) -> None:
+        assert participant.entity is not None
         self._participant = participant
         self._topic = topic
         self._partition = partition
@@ -171,7 +172,6 @@ class ReplicaLink:
         silence_ns: Nanoseconds = SILENCE_NS,
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
     ) -> None:
-        assert participant.entity is not None
         self._cluster = cluster
         self._name = name
         self.box = LetterBox(Seen(name, run, started_at_ns), REPLICATION_TOPIC, participant.boundary, silence_ns, clock)
