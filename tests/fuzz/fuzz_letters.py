@@ -21,10 +21,12 @@ from qsctl.core.high_availability.frames import (
     Entry,
     Farewell,
     Frame,
+    Heartbeat,
     Ordered,
     Relayed,
     Roll,
     Snapshot,
+    SnapshotPiece,
     Vote,
 )
 from qsctl.core.high_availability.roles import Role
@@ -53,7 +55,16 @@ from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, 
 from tests.core.high_availability.cluster import READER, STEP_NS, TIMEOUT_NS, Process, join, queue, write
 
 SHORT_COUNT = 150
-DICTIONARY = (b"P/S/orders", b"P/S/dead", b"entries", b"snapshot", b"canvass", b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff")
+DICTIONARY = (
+    b"P/S/orders",
+    b"P/S/dead",
+    b"entries",
+    b"snapshot",
+    b"piece",
+    b"heartbeat",
+    b"canvass",
+    b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff",
+)
 
 NAMES = ("a", "b", "c")
 QUEUES = ("P/S/orders", "P/S/dead", "P/S/other", "configuration", "")
@@ -161,7 +172,7 @@ class Drawn:
         stream = self._live.streams[numbers.next() % len(self._live.streams)]
         sender = NAMES[1 + numbers.next() % 2]
         epoch = self._epoch(stream)
-        match numbers.next() % 9:
+        match numbers.next() % 11:
             case 0:
                 candidate = self._epoch(stream)
                 return Canvass(stream, sender, epoch, candidate, self._epoch(stream), self._index(stream), self._bit())
@@ -175,7 +186,7 @@ class Drawn:
             case 3:
                 return Confirmed(
                     stream, sender, epoch, numbers.next(), self._index(stream), self._time(),
-                    self._bit(), self._bit(), self._bit(),
+                    self._bit(), self._bit(), self._bit(), 0, numbers.of(0, 0, 0, 1), numbers.next(),
                 )  # fmt: skip
             case 4:
                 of = self._epoch(stream)
@@ -197,8 +208,36 @@ class Drawn:
                 return Relayed(stream, sender, epoch, self._queue(), written)
             case 7:
                 return ConditionReport(stream, sender, epoch, numbers.next(), self._bit())
+            case 8:
+                at, of = self._index(stream), self._epoch(stream)
+                return Heartbeat(stream, sender, epoch, at, of, self._index(stream), self._time())
+            case 9:
+                return self._piece(stream, sender, epoch)
             case _:
                 return Farewell(stream, sender, epoch, NAMES[numbers.next() % 3])
+
+    def _piece(self, stream: str, sender: str, epoch: int) -> SnapshotPiece:
+        """A piece that often follows those that have arrived, and is often the last one."""
+        numbers = self._numbers
+        arrived_count = self._live.process.member.replicas[stream]._arriving.count
+        first = numbers.of(arrived_count, arrived_count, arrived_count, 0, arrived_count + 1, 2**63 - 1)
+        of, records = self._epoch(stream), self._records(stream)
+        if not first:
+            records = (EpochBegan(stream, of, sender, self._bit()), *records)
+        count = numbers.of(first + len(records), 5, 5, first + len(records) + 1, 2**63 - 1)
+        mark = numbers.of(1, 1, 1, 2, 0)
+        return SnapshotPiece(
+            stream,
+            sender,
+            epoch,
+            self._index(stream),
+            of,
+            count,
+            mark,
+            first,
+            records,
+            self._time(),  # type: ignore[arg-type]
+        )
 
     def _bit(self) -> bool:
         return bool(self._numbers.next() & 1)
