@@ -66,9 +66,9 @@ Entry: TypeAlias = QueueRecord | Ordered
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat", gc=False):
     """A sign of the master that passes frames of samples: see `passes`.
 
-    `index` is the last entry that was sent to the receiver, which has confirmed it, and `index_epoch` that entry's epoch.
-    Both are 0 while frames of samples are on their way: then it claims nothing about the log, since it would arrive
-    before what it rests on.
+    `index` is the last entry that was sent to the receiver, which has confirmed it, and `index_epoch` is that entry's
+    epoch. Both are 0 while frames of samples are on their way: then it claims nothing about the log, since it would
+    arrive before what it rests on.
     """
 
     stream: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
 
-from qsctl.core.high_availability.frames import ConditionReport, Entry, Frame
+from qsctl.core.high_availability.frames import ConditionReport, Entry, Frame, Heartbeat
 from qsctl.core.messages import Write
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import QueueRecord
@@ -157,22 +158,24 @@ class MixedCluster(Cluster):
         for recipient, frame in process.member.pop_frames():
             letters.setdefault(recipient, []).append(frame)
         for recipient, frames in letters.items():
-            data = self._written(process.name, tuple(frames))
-            self.frames += [(process.name, recipient, frame) for frame in self._read(process.name, recipient, data)]
+            for data in self._written(process.name, tuple(frames)):
+                self.frames += [(process.name, recipient, frame) for frame in self._read(process.name, recipient, data)]
 
-    def _written(self, sender: str, frames: tuple[Frame, ...]) -> bytes:
+    def _written(self, sender: str, frames: tuple[Frame, ...]) -> Iterator[bytes]:
         names = tuple(self.processes)
         if sender in self.of_version_3:
-            known = [each for each in frames if not isinstance(each, ConditionReport)]  # sent before its downgrade
+            known = [
+                each for each in frames if not isinstance(each, ConditionReport | Heartbeat)
+            ]  # sent before its downgrade
             frames_of_version_3 = _AS_OF_VERSION_3.decode(msgspec.msgpack.encode(known))
-            return msgspec.msgpack.encode(Letter(3, names, frames_of_version_3))
+            yield msgspec.msgpack.encode(Letter(3, names, frames_of_version_3))
+            return
         box = self._boxes.setdefault(sender, LetterBox(Seen(sender, "", 0), "", Boundary()))
-        assembly, data = Assembly(), None
-        (pieces,) = box.messages(names, frames)
-        for octets in pieces:
-            data = assembly.add(piece_from_octets(octets))
-        assert data is not None
-        return data
+        assembly = Assembly()
+        for pieces in box.messages(names, frames):
+            *_, data = [assembly.add(piece_from_octets(octets)) for octets in pieces]
+            assert data is not None
+            yield data
 
     def _read(self, sender: str, recipient: str, data: bytes) -> tuple[Frame, ...]:
         if recipient not in self.of_version_3:
