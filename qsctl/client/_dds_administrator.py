@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from cyclonedds.sub import DataReader
 
 from qsctl.client.session import TURN_NS, new_guid
-from qsctl.config.administration_key import read_keys
+from qsctl.config.signing_keys import read_keys
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.target import matches
 from qsctl.errors import NoAnswer

@@ -11,11 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.dds.cluster import SERVICE, Cluster
+from tests.dds.domains import claim_domain
 from tests.dds.service_process import ServiceProcess
 
 PEERS = Path(__file__).parent / "dds_peers.py"
@@ -40,6 +43,18 @@ FULL = "<persistence_settings><filesystem><synchronization>FULL</synchronization
 
 Broker = tuple[str, str, Callable[[], None]]
 """The contender's name for the peers, where it is, and how it is stopped."""
+
+
+def replicated(directory: Path, stack: ExitStack, kind: str, synchronization: str, *arguments: str) -> tuple[str, str]:
+    """Three services; assignments are sent at once, as by default."""
+    service = SERVICE.replace(">FULL<", f">{synchronization}<").replace(
+        "<synchronize_consumer_assignment>true<", "<synchronize_consumer_assignment>false<"
+    )
+    domain = claim_domain()
+    cluster = Cluster(directory, domain, *arguments, service=service, queues=QUEUE.format(kind=kind))
+    stack.callback(cluster.end)
+    cluster.await_all("P/S/Orders")
+    return "qsctl", str(domain)
 
 
 def qsctl_service(directory: Path, persistent: bool) -> Broker:

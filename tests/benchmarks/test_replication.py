@@ -28,10 +28,16 @@ from statistics import median
 
 import pytest
 
-from tests.benchmarks.brokers import QUEUE, TIMES_THE_PEER, qsctl_service, run_peers, stop, stop_group, wait_for_port
+from tests.benchmarks.brokers import (
+    TIMES_THE_PEER,
+    qsctl_service,
+    replicated,
+    run_peers,
+    stop,
+    stop_group,
+    wait_for_port,
+)
 from tests.benchmarks.ratios import keep_ratio
-from tests.dds.cluster import SERVICE, Cluster
-from tests.dds.domains import claim_domain
 
 COUNT = int(os.environ.get("QSCTL_BENCHMARK_COUNT", "50000"))
 ROUNDS = 3
@@ -42,18 +48,6 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as free:
         sockets = [free.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
-
-
-def replicated(directory: Path, stack: ExitStack, kind: str, synchronization: str) -> tuple[str, str]:
-    """Three services; assignments are sent at once, as by default."""
-    service = SERVICE.replace(">FULL<", f">{synchronization}<").replace(
-        "<synchronize_consumer_assignment>true<", "<synchronize_consumer_assignment>false<"
-    )
-    domain = claim_domain()
-    cluster = Cluster(directory, domain, service=service, queues=QUEUE.format(kind=kind))
-    stack.callback(cluster.end)
-    cluster.await_all("P/S/Orders")
-    return "qsctl", str(domain)
 
 
 def jetstream(directory: Path, stack: ExitStack) -> tuple[str, str]:

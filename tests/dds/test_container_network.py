@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config.administration_key import create_keys
+from qsctl.config.signing_keys import create_keys
 from tests.cli.administer.containers import CLUSTER, CONTAINER, PORT, SET
 from tests.dds.namespaces import bridged, ip
 from tests.patience import PATIENCE_S, eventually
@@ -55,6 +55,7 @@ def pods() -> Iterator[str]:
 
 def test_the_members_find_each_other_by_name_and_serve_a_client(pods: str, tmp_path: Path) -> None:
     create_keys(tmp_path / "admin.key")
+    create_keys(tmp_path / "cluster.key")
     file = tmp_path / "service.xml"
     file.write_text(CLUSTER.replace("/run/secrets/qsctl/admin.key", str(tmp_path / "admin.key")))
 
@@ -65,7 +66,10 @@ def test_the_members_find_each_other_by_name_and_serve_a_client(pods: str, tmp_p
         volume = tmp_path / pod
         volume.mkdir(exist_ok=True)
         words = [
-            each.replace("$(POD_NAME)", pod).replace("/etc/qsctl/service.xml", str(file)) for each in CONTAINER["args"]
+            each.replace("$(POD_NAME)", pod)
+            .replace("/etc/qsctl/service.xml", str(file))
+            .replace("/run/secrets/qsctl-cluster/cluster.key", str(tmp_path / "cluster.key"))
+            for each in CONTAINER["args"]
         ]
         log = stack.enter_context((tmp_path / f"{pod}.log").open("ab"))
         process = start(inside(pod, *words), cwd=volume, stderr=log)

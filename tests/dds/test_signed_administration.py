@@ -16,7 +16,7 @@ from cyclonedds.sub import DataReader
 
 from qsctl.client.administration import Administration
 from qsctl.client.dds_connection import DdsConnection
-from qsctl.config.administration_key import create_keys, read_keys, retire_keys, rotate_keys
+from qsctl.config.signing_keys import create_keys, read_keys, retire_keys, rotate_keys
 from qsctl.core.admin.command import GetData, Shutdown
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.queue.settings import SharedReaderQueueSettings

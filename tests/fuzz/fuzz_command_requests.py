@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from qsctl.config.administration_key import AdministrationKey
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.signing_keys import SigningKey
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, ConsumerJoined, Write
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
@@ -51,7 +51,7 @@ SETTINGS = ServiceSettings(
 CONFIGURATION = ServiceConfiguration("Test", SETTINGS)
 REPLIES_MAX = 64
 WRITER = Guid(b"w" * 16)
-KEY, RUN = AdministrationKey(b"k" * 32), b"run 0001"
+KEY, RUN = SigningKey(b"k" * 32), b"run 0001"
 
 
 def one_input(data: bytes) -> None:

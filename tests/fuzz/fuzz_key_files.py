@@ -6,7 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from qsctl.config.administration_key import KEYS_MAX, read_keys, retire_keys, rotate_keys
+from qsctl.config.signing_keys import KEYS_MAX, read_keys, retire_keys, rotate_keys
 from qsctl.errors import InvalidInput
 from tests.fuzz.target import MEMORY
 

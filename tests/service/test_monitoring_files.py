@@ -46,6 +46,8 @@ OF_A_QUEUE = {
         "held_back",
         "denied",
         "members",
+        "unsigned",
+        "refused_letters",
     }
 }
 OF_A_SERVICE: dict[str, Any] = {
@@ -184,6 +186,7 @@ FIRST_EVENTS = {
     "QsctlUnauthorizedCommands": {
         'qsctl_unauthorized_commands_total{job="qsctl",instance="a",cause="unsigned"}': "0x9 1x20"
     },
+    "QsctlRefusedLetters": {'qsctl_refused_letters_total{job="qsctl",instance="a",cause="unsigned"}': "0x9 1x20"},
     "QsctlNothingLeaves": {gauge("samples"): "0x5 1x40", event("removed"): "0x45"},
     "QsctlRedeliveries": {event("returned"): "0x9 60+60x30", event("sent"): "0x9 70+70x30"},
     "QsctlProducersHeldBack": {'qsctl_producers_held_back{job="qsctl",instance="a"}': "0x9 1x20"},

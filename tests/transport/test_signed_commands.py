@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.config.administration_key import AdministrationKey
+from qsctl.config.signing_keys import SigningKey
 from qsctl.core.admin.command import DeleteQueue, FlushQueue, GetStatus, Shutdown
 from qsctl.errors import UsageError
 from qsctl.identity import Guid, SampleIdentity
@@ -40,7 +40,7 @@ from qsctl.transport.dds.wire.wire_types import (
 )
 
 QUEUE = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders")
-KEY, OTHER = AdministrationKey(b"k" * 32), AdministrationKey(b"o" * 32)
+KEY, OTHER = SigningKey(b"k" * 32), SigningKey(b"o" * 32)
 RUN, OTHER_RUN = b"run 0001", b"run 0002"
 NOW = 1_700_000_000 * SECOND_NS
 IDENTITY = SampleIdentity(Guid(b"0123456789abcdef"), 7)
@@ -71,7 +71,7 @@ def request(command: Any = DELETE, target: str = "Billing") -> WireCommandReques
     return wire_request(command, target, IDENTITY)
 
 
-def signed(key: AdministrationKey = KEY, run: bytes = RUN, at: int = NOW, **values: Any) -> WireCommandRequest:
+def signed(key: SigningKey = KEY, run: bytes = RUN, at: int = NOW, **values: Any) -> WireCommandRequest:
     made = request(**values)
     made.signature = signature_of(made, key, [run], now=at)
     return made

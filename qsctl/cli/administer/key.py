@@ -1,4 +1,4 @@
-"""`qsctl key`: the file with the secret keys that sign administration commands."""
+"""`qsctl key`: files with the secret keys that sign administration commands and letters of clusters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock,
 from qsctl.cli.panels import SERVICE_PANEL
 
 if TYPE_CHECKING:
-    from qsctl.config.administration_key import AdministrationKey
+    from qsctl.config.signing_keys import SigningKey
 
 COMMANDS: Final = Commands(
-    panel=SERVICE_PANEL, group="key", help="Make and change the key that administration commands are signed with."
+    panel=SERVICE_PANEL,
+    group="key",
+    help="Make and change the keys that sign administration commands and letters of clusters.",
 )
 
 FileArgument = Annotated[
@@ -36,7 +38,7 @@ class KeyList(ListResult):
 
     field_help: ClassVar[Mapping[str, str]] = {
         "number": "number that the key is known by in messages; it is drawn from the key, which it does not reveal",
-        "signs": "whether clients sign with this key: it is the newest",
+        "signs": "whether clients sign with this key: it is the newest; members of a cluster sign with each",
         "accepted": "whether services accept commands that are signed with it",
     }
 
@@ -55,9 +57,10 @@ class KeyList(ListResult):
 def create(file: FileArgument) -> KeyList:
     """Make a file with a new key.
 
-    Name it in <administration><key_file> of the service, and with --key-file, or in a context, at the clients.
+    For commands, name it in <administration><key_file> of the service, and with --key-file, or in a context, at the
+    clients. For a cluster, give each of its members the same file with `qsctl serve --cluster-key`.
     """
-    from qsctl.config.administration_key import create_keys
+    from qsctl.config.signing_keys import create_keys
 
     return _listed(file, create_keys(file), f"{file} holds a new key")
 
@@ -67,17 +70,17 @@ def rotate(file: FileArgument) -> KeyList:
     """Put a new key into a file, and keep the former one beside it.
 
     Do it where the service runs, and send the service SIGHUP: it accepts both. Then copy the file to the clients, which
-    sign with the new one. End with `qsctl key retire`.
+    sign with the new one; the file of a cluster to each member, with a SIGHUP. End with `qsctl key retire`.
     """
-    from qsctl.config.administration_key import rotate_keys
+    from qsctl.config.signing_keys import rotate_keys
 
     return _listed(file, rotate_keys(file), f"{file} holds a new key and the former one")
 
 
 @COMMANDS.command("retire", examples=("qsctl key retire /etc/qsctl/admin.key",))
 def retire(file: FileArgument) -> KeyList:
-    """Remove all keys but the newest from a file. After a SIGHUP the service accepts that one alone."""
-    from qsctl.config.administration_key import retire_keys
+    """Remove all keys but the newest from a file. After a SIGHUP a service accepts that one alone."""
+    from qsctl.config.signing_keys import retire_keys
 
     return _listed(file, retire_keys(file), f"{file} holds its newest key only")
 
@@ -85,10 +88,10 @@ def retire(file: FileArgument) -> KeyList:
 @COMMANDS.command("list", examples=("qsctl key list /etc/qsctl/admin.key",))
 def list_keys(file: FileArgument) -> KeyList:
     """List the numbers of a file's keys, as messages of clients and services have them."""
-    from qsctl.config.administration_key import read_keys
+    from qsctl.config.signing_keys import read_keys
 
     return _listed(file, read_keys(file))
 
 
-def _listed(file: Path, keys: Sequence[AdministrationKey], text: str = "") -> KeyList:
+def _listed(file: Path, keys: Sequence[SigningKey], text: str = "") -> KeyList:
     return KeyList(str(file), tuple(map(str, keys)), text)

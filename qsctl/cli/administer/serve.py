@@ -81,6 +81,19 @@ def serve(
             "--join", help="Start as a new member of a running cluster, without a vote until `qsctl member promote`."
         ),
     ] = False,
+    cluster_key: Annotated[
+        Path | None,
+        _configuration_option(
+            metavar="FILE", help="File of the keys that sign the letters between the members of a cluster."
+        ),
+    ] = None,
+    accept_unsigned: Annotated[
+        bool,
+        _configuration_option(
+            "--accept-unsigned",
+            help="Let unsigned letters count, too, while a cluster is given its first key.",
+        ),
+    ] = False,
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
     cfg_remote: Annotated[
         bool,
@@ -206,6 +219,8 @@ def serve(
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
         joins=join,
+        cluster_key_file=cluster_key,
+        accepts_unsigned=accept_unsigned,
         discards_damaged=discard_damaged,
         without_tcp=without_tcp,
     )

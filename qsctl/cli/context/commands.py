@@ -189,7 +189,7 @@ def _checked_key_file(key_file: Path, service: str) -> str:
         UsageError: the service is an embedded one, which requires no signature.
         NotFound, Refused, InvalidInput: it cannot be used.
     """
-    from qsctl.config.administration_key import read_keys
+    from qsctl.config.signing_keys import read_keys
 
     if not service.startswith("dds:"):
         raise UsageError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qsctl.config.administration_key import read_keys
 from qsctl.config.budgets import TOO_MANY_QUEUES_REMEDY
 from qsctl.config.rules._place import ServicePlace, places_of_queues
 from qsctl.config.rules._qos import changed_fixed_values
 from qsctl.config.rules._storage import file_topics
+from qsctl.config.signing_keys import read_keys
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.declared.problems import Problem
 from qsctl.errors import QsctlError

@@ -16,8 +16,9 @@ Assumptions:
 
 - Clocks run at the same rate; they may differ, and be set back (`steady_time`).
 - A sync that returned is durable. Only under `<synchronization>` FULL is a sync waited for at all.
-- The network may lose, double, delay and reorder letters. A forged one that no member can have sent is refused; but
-  letters are not signed, and a process that can write to the domain can write in a member's name.
+- The network may lose, double, delay and reorder letters. A forged one that no member can have sent is refused. With a
+  key of the cluster letters are signed, and only its holders can write in a member's name (`letter_signatures` of the
+  transport, which has what that promises); without one every process that can write to the domain can.
 - A member that was removed is stopped: alone it disturbs nothing, but a quorum of removed members that all lost their
   logs would form a group of their own.
 

@@ -27,6 +27,7 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import RemovalCause
 from qsctl.core.statistics.status import MemberStatus
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.replicas.letter_signatures import LetterDenial
 from qsctl.transport.dds.wire.signed_commands import DenialCause
 
 REFRESH_NS: Nanoseconds = SECOND_NS
@@ -63,9 +64,16 @@ class PeerFaults(Protocol):
     skipped_count: int
     """Parts of messages that only later versions know."""
 
+    unsigned_count: int
+    """Parts of letters that were accepted without a signature, at a member that has the cluster's key."""
+
     @property
     def denied(self) -> Mapping[str, int]:
         """The number of commands without a valid signature, by cause."""
+
+    @property
+    def refused_letters(self) -> Mapping[str, int]:
+        """The number of parts of letters between replicas without a valid signature, by cause."""
 
 
 class Budget(NamedTuple):
@@ -123,8 +131,11 @@ class ServiceFigures(NamedTuple):
     refused_frames: int = 0
     """The number of frames of other members that were ignored, since no correct replica sends them."""
     skipped: int = 0
+    unsigned: int = 0
     denied: Mapping[str, int] = _NONE
     """The number of commands without a valid signature, by cause."""
+    refused_letters: Mapping[str, int] = _NONE
+    """The number of parts of letters between replicas without a valid signature, by cause."""
 
 
 _GAUGES: Final = {
@@ -175,6 +186,7 @@ _TOTALS: Final = {
     "refused_frames": (
         "refused_replica_frames", "Frames between replicas without effect: no replica can have sent them.",
     ),
+    "unsigned": ("unsigned_letters", "Parts of letters between replicas that were accepted without a signature."),
     "skipped": ("skipped_parts", "Parts of messages between replicas that only later versions of qsctl know."),
 }  # fmt: skip
 
@@ -239,6 +251,8 @@ class Tally:
             refreshed_at_ns=now,
             state="serving",
             denied=dict(self._boundary.denied),
+            refused_letters=dict(self._boundary.refused_letters),
+            unsigned=self._boundary.unsigned_count,
             skipped=self._boundary.skipped_count,
         )
         return True
@@ -306,14 +320,24 @@ def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[
     yield from (events, *gauges.values(), oldest, times, *_member_families(parts))
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
-    denied = CounterMetricFamily(
-        "qsctl_unauthorized_commands",
-        "Administration commands without a signature that counts, at a service that requires one.",
-        labels=["cause"],
-    )
-    for cause in DenialCause:
-        denied.add_metric([cause], sum(part.denied.get(cause, 0) for part in parts))
-    yield denied
+    for name, meaning, causes, field in (
+        (
+            "unauthorized_commands",
+            "Administration commands without a signature that counts, at a service that requires one.",
+            DenialCause,
+            "denied",
+        ),
+        (
+            "refused_letters",
+            "Parts of letters between replicas without a signature that counts, at a member with the cluster's key.",
+            LetterDenial,
+            "refused_letters",
+        ),
+    ):
+        denied = CounterMetricFamily(f"qsctl_{name}", meaning, labels=["cause"])
+        for cause in causes:
+            denied.add_metric([cause], sum(getattr(part, field).get(cause, 0) for part in parts))
+        yield denied
     yield from _budget_families(parts)
     build = GaugeMetricFamily("qsctl_build_info", "1, with the version of qsctl.", labels=["version"])
     build.add_metric([__version__], 1)

@@ -17,7 +17,7 @@ from qsctl.config.rules.replication import configuration_replication_of, instanc
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import StartRecording
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import InvalidInput, NoAnswer, UsageError
+from qsctl.errors import InvalidInput, NoAnswer, Refused, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.process.background import written_pid
 from qsctl.service.process.daemon import Daemon, obeyed_signals
@@ -69,6 +69,10 @@ class StartOptions:
     """The application names of the members that the cluster was formed with; empty: they are discovered."""
     joins: bool = False
     """Whether the service is new to a cluster that was formed."""
+    cluster_key_file: Path | None = None
+    """The keys that sign the letters between the members of the cluster."""
+    accepts_unsigned: bool = False
+    """Whether letters without a signature are accepted beside signed ones."""
     discards_damaged: bool = False
     """Whether to continue with the intact records after a loss; else the service does not start."""
     without_tcp: bool = False
@@ -82,11 +86,17 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
 
     Raises:
         Refused: the configuration requires a feature that this version does not have.
+        NotFound, Refused, InvalidInput: a key file cannot be used.
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
         Unavailable: DDS cannot start, or the metrics port is not available.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
     members = members_of(configuration, options.members, joins=options.joins)
+    is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
+    if options.cluster_key_file is not None and not is_member:
+        raise Refused("a key of a cluster is given, and nothing is replicated", remedy="Leave --cluster-key out.")
+    if options.accepts_unsigned and options.cluster_key_file is None:
+        raise UsageError("--accept-unsigned is for members with a key", remedy="Name its file with --cluster-key.")
     directory = configuration.filesystem.directory or Path.cwd()
     if not directory.is_dir():
         raise InvalidInput(
@@ -109,11 +119,16 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         verbosity=dds_verbosity(level),
     )
     places = places_of_configuration(
-        configuration, settings, options.administration_domain_id, without_tcp=options.without_tcp
+        configuration,
+        settings,
+        options.administration_domain_id,
+        without_tcp=options.without_tcp,
+        cluster_key_file=options.cluster_key_file,
+        accepts_unsigned=options.accepts_unsigned,
     )
     with log_stream(options.log_file) as stream:
         log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
-        for text in (*options.warnings, *warnings_for(settings, has_key=places.key_file is not None)):
+        for text in (*options.warnings, *warnings_for(settings, places, is_member=is_member)):
             log.warning("configuration", text=text)
         daemon_options = DaemonOptions(
             places=places,
@@ -132,7 +147,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         _await_names(options.peers, log)
         supervisor = Supervisor()
         with log.endings():
-            service = _opened(configuration, options, daemon_options, log)
+            service = _opened(configuration, options, daemon_options, log, is_member=is_member)
             outlives_terminal = options.log_file or options.runs_in_background or SOCKET_VARIABLE in os.environ
             with (
                 obeyed_signals(service.stop, service.hang_up if outlives_terminal else None),
@@ -171,10 +186,14 @@ def _await_names(peers: Sequence[str], log: ServiceLog) -> None:
 
 
 def _opened(
-    configuration: ServiceConfiguration, options: StartOptions, daemon_options: DaemonOptions, log: ServiceLog
+    configuration: ServiceConfiguration,
+    options: StartOptions,
+    daemon_options: DaemonOptions,
+    log: ServiceLog,
+    *,
+    is_member: bool,
 ) -> Daemon | Coordinator:
     """Return the service as one process, or as a coordinator with a process for each group of sessions [QS 3.3.9]."""
-    is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
     if len(session_groups(configuration.service)) <= 1 or is_member:
         return Daemon(configuration, daemon_options, log)
     around = WorkerSurroundings(

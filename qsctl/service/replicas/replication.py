@@ -31,6 +31,7 @@ from qsctl.service.replicas._replica_writes import ReplicaWrites
 from qsctl.service.run.named_configuration import differences, in_one_line
 from qsctl.service.stores.stores import Stores
 from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, Link, ReceivedLetter
+from qsctl.transport.dds.replicas.letter_signatures import REASONS
 
 _QUEUES: Final = ""
 """In the place of a stream: the letters of the queues."""
@@ -180,6 +181,8 @@ class Replication:
         self._complaints: dict[tuple[str, ...], Nanoseconds] = {}
         self._all_sent = True
         self._disk_hangs = False
+        self._namesake = ""
+        """The state of another service of this one's name, for the status of replicas; empty: there is none."""
         self.on_change: Callable[[RoleChanged], object] = lambda _: None
         """Called with each change of a replica's role."""
 
@@ -205,6 +208,7 @@ class Replication:
         """Process messages and changes of the other members; return whether messages were given."""
         now = self._clock()
         self._look(now)
+        self.member.note = self._namesake or self._unproven() or self.membership.lack
         if not letters:
             return False
         for sender, letter in letters:
@@ -275,9 +279,9 @@ class Replication:
             changed_count += link.pop_is_changed()
         if not changed_count and self.membership.is_known:
             return
-        another = ""
+        self._namesake = ""
         if any(link.namesake is not None for link in links):
-            another = f"another service announces itself as {self.member.name}"
+            self._namesake = f"another service announces itself as {self.member.name}"
             self._complain(
                 "another_replica_of_this_name",
                 now,
@@ -290,10 +294,14 @@ class Replication:
             self._adopt()
         elif not self.membership.is_known and len(peers) >= self.membership.count:
             self._complain("too_many_instances", now, services=sorted({*peers, self.member.name}))
-        self.member.note = another or self.membership.lack
         if self.membership.is_known:
             for link in links:
                 link.send(sorted(link.peers), self.membership.names, ())
+
+    def _unproven(self) -> str:
+        """Return which members' letters are refused, and why; empty: none's."""
+        refused = {name: denial for link in self._links.values() for name, denial in link.unproven.items()}
+        return "; ".join(f"the letters of {name} are refused: {REASONS[refused[name]]}" for name in sorted(refused))
 
     def _adopt(self) -> None:
         names = self.membership.names
@@ -322,7 +330,6 @@ class Replication:
     # What is logged.
 
     def _report_membership(self) -> None:
-        self.member.note = self.membership.lack
         if self.membership.is_known:
             self._log.info("cluster", name=self.cluster, members=list(self.membership.names))
         else:

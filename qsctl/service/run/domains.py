@@ -28,6 +28,8 @@ def places_of_configuration(
     administration_domain_id: int | None = None,
     *,
     without_tcp: bool = False,
+    cluster_key_file: Path | None = None,
+    accepts_unsigned: bool = False,
 ) -> ServicePlaces:
     """Return the domains of a service.
 
@@ -36,6 +38,8 @@ def places_of_configuration(
         settings: interface, peers and lease for every domain.
         administration_domain_id: turns administration on in this domain also where the file disables it [QS Table 4.1].
         without_tcp: whether participants configured for plain TCP use UDP only.
+        cluster_key_file: the keys that sign the letters between members of a cluster.
+        accepts_unsigned: whether letters without a signature are accepted too.
 
     Raises:
         Refused: a participant requires DDS Security, TLS or a transport that is not available here, or two participants
@@ -76,26 +80,38 @@ def places_of_configuration(
         admin_place if configuration.distributed_logger.enabled else None,
         configuration=replication_place,
         key_file=Path.cwd() / key_file if key_file is not None else None,
+        cluster_key_file=Path.cwd() / cluster_key_file if cluster_key_file is not None else None,
+        accepts_unsigned=accepts_unsigned,
         run=secrets.token_hex(8),
     )
     _check_one_transport_a_domain(places)
     return places
 
 
-def warnings_for(settings: DomainSettings, *, has_key: bool = False) -> list[str]:
+def warnings_for(settings: DomainSettings, places: ServicePlaces, *, is_member: bool = False) -> list[str]:
     """Return warnings for the operator about the service's reachability and security.
 
     Args:
         settings: the service's interface.
-        has_key: whether administration commands must be signed.
+        places: the service's domains, with its keys.
+        is_member: whether it is a member of a cluster.
     """
-    if settings.interface == LOOPBACK:
-        return []
-    can = "read and write" if has_key else "read, write and administer"
-    return [
-        f"DDS traffic on interface {settings.interface} is neither authenticated nor encrypted: "
-        f"every peer that reaches the interface can {can} the queues"
-    ]
+    warnings: list[str] = []
+    if settings.interface != LOOPBACK:
+        can = "read, write and administer" if places.key_file is None else "read and write"
+        warnings.append(
+            f"DDS traffic on interface {settings.interface} is neither authenticated nor encrypted: "
+            f"every peer that reaches the interface can {can} the queues"
+        )
+    if is_member and (places.cluster_key_file is None or places.accepts_unsigned):
+        lack = "are accepted without a signature" if places.accepts_unsigned else "are not signed"
+        remedy = "leave --accept-unsigned out" if places.accepts_unsigned else "give all members a --cluster-key"
+        warnings.append(
+            f"letters between the members of the cluster {lack}: every peer that reaches their domain can write in a "
+            "member's name, end masterships, become the master, lose accepted samples and deliver invented ones; "
+            f"{remedy}"
+        )
+    return warnings
 
 
 def _settings(base: DomainSettings, qos: Mapping[str, str], where: str, *, without_tcp: bool) -> DomainSettings:

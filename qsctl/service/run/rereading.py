@@ -58,14 +58,18 @@ class Rereading:
         return self._pop()
 
     def _read_keys(self) -> None:
-        """Read the key file of the administration, and log which keys are accepted from now on."""
-        try:
-            numbers = self._transport.read_keys_again()
-        except QsctlError as error:
-            self._log.warning("keys_not_reread", cause=error.message, remedy=error.remedy)
-            return
-        if numbers:
-            self._log.info("keys_reread", keys=",".join(numbers))
+        """Read the key files of the administration and of the cluster; log which keys are accepted from now on."""
+        for event, read in (
+            ("keys", self._transport.read_keys_again),
+            ("cluster_keys", self._transport.read_cluster_keys_again),
+        ):
+            try:
+                numbers = read()
+            except QsctlError as error:
+                self._log.warning(f"{event}_not_reread", cause=error.message, remedy=error.remedy)
+                continue
+            if numbers:
+                self._log.info(f"{event}_reread", keys=",".join(numbers))
 
     def _begin(self) -> None:
         """Start to read the configuration, unless that is in progress."""

@@ -54,6 +54,8 @@ class Boundary:
     Attributes:
         refused_count: messages that could not be parsed, since the start.
         unexpected_count: the subset of them whose parser raised another error than `Malformed`.
+        refused_letters: parts of letters between replicas without a valid signature, at a member with a key, by cause.
+        unsigned_count: parts of letters that were accepted without a signature, at a member with a key.
         denied: commands without a valid signature, at a service that requires one, by cause.
         skipped_count: parts of messages that only later versions know; the rest of each message was used.
         incompatible_count: readers and writers of peers that were found on a topic of ours and cannot match.
@@ -65,6 +67,8 @@ class Boundary:
         self.skipped_count = 0
         self.incompatible_count = 0
         self.denied: Counter[str] = Counter()
+        self.refused_letters: Counter[str] = Counter()
+        self.unsigned_count = 0
         self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
         self.peer_limits = PeerLimits()
@@ -144,6 +148,12 @@ class Boundary:
         """Count, by cause, and report a command for which its sender has no permission."""
         self.denied[cause] += 1
         self._reports.add(PeerFault(source, peer, reason[:REASON_CHARACTERS_MAX], kind=FaultKind.UNAUTHORIZED))
+
+    def deny_letter(self, source: str, peer: str, cause: str, reason: str) -> None:
+        """Count, by cause, a part of a letter that no member can have sent, and report it if a reason is given."""
+        self.refused_letters[cause] += 1
+        if reason:
+            self._reports.add(PeerFault(source, peer, f"{cause}: {reason}", kind=FaultKind.UNPROVEN))
 
     def note(self, text: str) -> None:
         """Report a line that the DDS library logged."""

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl.config.administration_key import create_keys
+from qsctl.config.signing_keys import create_keys
 from qsctl.instant import SECOND_NS, parse_duration
 from qsctl.service.run.open_service import GRACE_NS
 from qsctl.service.sessions.coordinator import LEAVE_NS
@@ -72,6 +72,7 @@ def test_a_configuration_is_valid_and_its_key_is_where_it_is_mounted(xml: str, p
     where = {"compose": "/run/secrets/qsctl-admin-key", "kubernetes": f"{mounts['key']}/admin.key"}[path]
     (named,) = re.findall("<key_file>(.*)</key_file>", xml)
     assert named == where
+    assert value(WORDS["kubernetes"], "--cluster-key") == [f"{mounts['cluster-key']}/cluster.key"]
     create_keys(tmp_path / "admin.key")
     file = tmp_path / "service.xml"
     file.write_text(xml.replace(where, str(tmp_path / "admin.key")))

@@ -172,7 +172,7 @@ class MixedCluster(Cluster):
             return
         box = self._boxes.setdefault(sender, LetterBox(Seen(sender, "", 0), "", Boundary()))
         assembly = Assembly()
-        for pieces in box.messages(names, frames):
+        for pieces in box.messages((), names, frames):
             *_, data = [assembly.add(piece_from_octets(octets)) for octets in pieces]
             assert data is not None
             yield data

@@ -5,7 +5,7 @@ How a message is read from octets, and which senders are accepted, is decided by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from qsctl.core.high_availability.frames import Frame, Vote, passes
@@ -13,6 +13,7 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.replicas.letter_box import LetterBox, ReceivedLetter, Seen
+from qsctl.transport.dds.replicas.letter_signatures import LetterDenial
 from qsctl.transport.dds.replicas.replica_letters import piece_from_octets
 
 QUEUES: Final = "queues"
@@ -66,6 +67,11 @@ class SimulatedLink:
         """Return another process that announces itself by this member's name; None if there is none."""
         return self.box.namesake
 
+    @property
+    def unproven(self) -> Mapping[str, LetterDenial]:
+        """Return the members of which no message is accepted: none, since the clusters of a world have no key."""
+        return self.box.unproven
+
     def pop_is_changed(self) -> bool:
         """Return whether other members appeared or disappeared since the last call."""
         return self.box.pop_is_changed()
@@ -87,9 +93,10 @@ class SimulatedLink:
         passing = [frame for frame in frames if passes(frame)]
         ordered = [frame for frame in frames if not passes(frame)]
         for sent in (passing, ordered) if passing and ordered else (frames,):
-            for pieces in self.box.messages(members, sent):
+            is_passing = bool(passing) and sent is not ordered
+            for pieces in self.box.messages(known, members, sent, passes=is_passing):
                 for recipient in known:
-                    self._carry(self._kind, recipient, pieces, bool(passing) and sent is not ordered)
+                    self._carry(self._kind, recipient, pieces, is_passing)
         if any(isinstance(frame, Vote) and frame.granted and not frame.is_trial for frame in frames):
             self._voted()
 

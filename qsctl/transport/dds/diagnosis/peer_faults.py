@@ -36,6 +36,8 @@ class FaultKind(StrEnum):
     """The parser of a peer's message raised an error other than `Malformed`, a defect of qsctl as well."""
     UNAUTHORIZED = "unauthorized_commands"
     """A peer sent a command without a valid signature to a service that requires one."""
+    UNPROVEN = "refused_letters"
+    """A peer sent a letter between replicas in a member's name without a valid signature of the cluster's key."""
     SKIPPED = "skipped_of_later_version"
     """A peer of a later version sent what this version does not know; the rest of its message was used."""
     LIBRARY = "dds_messages"
@@ -44,6 +46,10 @@ class FaultKind(StrEnum):
     """A peer's reader or writer on a topic of the service cannot match it; no message is involved."""
     TYPE = "type_discovered"
     """Not a fault: the type that the service assumes for a topic, where no file defines it."""
+
+
+_BY_TEXT: Final = (FaultKind.LIBRARY, FaultKind.INCOMPATIBLE, FaultKind.TYPE, FaultKind.UNPROVEN)
+"""Kinds whose texts are few: faults with different texts are reported singly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ def log_fault(fault: PeerFault) -> None:
 class FaultReports:
     """The reports of faults through a callable: the first of a kind at once, the following as a count.
 
-    Faults are of the same kind if `kind`, source and peer are equal; for lines of the library, also the text.
+    Faults are of the same kind if `kind`, source and peer are equal; for some kinds, also the text.
 
     Args:
         report: called with each fault to report.
@@ -106,7 +112,7 @@ class FaultReports:
             self._period_ends_at = self._clock() + REPORT_PERIOD_NS
         else:
             self.turn()
-        text = fault.reason if fault.kind in (FaultKind.LIBRARY, FaultKind.INCOMPATIBLE, FaultKind.TYPE) else ""
+        text = fault.reason if fault.kind in _BY_TEXT else ""
         like = (fault.kind, fault.source, fault.peer, text)
         if like in self._later:
             self._later[like] = _together(self._later[like], fault, fault.source, fault.peer)

@@ -1,10 +1,11 @@
 """The choice of one process for each member's name, if several processes announce themselves by it.
 
-Decides: which process's messages are accepted. A name is not authenticated. The process that sent the first message is
-accepted until it leaves, or until it has been silent for longer than a running member can be; meanwhile messages of
-other processes in its name are refused. An announcement without messages changes nothing, whatever start time it
-contains. A process with a wrong name therefore changes no member's role while the real member, or another process than
-itself, is accepted; one that uses the name of a member that left cannot be distinguished from the member's restart.
+Decides: which process's messages are accepted. The process that sent the first message is accepted until it leaves, or
+until it has been silent for longer than a running member can be; meanwhile messages of other processes in its name are
+refused. An announcement without messages changes nothing, whatever start time it contains. A process with a wrong name
+therefore changes no member's role while the real member, or another process than itself, is accepted. Where letters are
+signed it never comes as far as here; where they are not, one that uses the name of a member that left cannot be
+distinguished from the member's restart.
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ class Correspondents:
             return False
         self._heard[name] = _Heard(run, now)
         return True
+
+    def is_accepted(self, now: Nanoseconds, name: str) -> bool:
+        """Return whether a process of a name is accepted now."""
+        heard = self._heard.get(name)
+        return heard is not None and now - heard.at_ns <= self._silence_ns
+
+    def run_of(self, name: str) -> str | None:
+        """Return the run of the process of a name that was accepted last, or None."""
+        heard = self._heard.get(name)
+        return None if heard is None else heard.run
 
     def forget(self, name: str, run: str) -> None:
         """Forget a process that is gone."""

@@ -6,6 +6,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import Discovery
 from qsctl.transport.dds.replicas.letter_box import SILENCE_NS
+from qsctl.transport.dds.replicas.letter_signatures import LetterSigner
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink
 
 
@@ -19,6 +20,7 @@ class LinkDomain:
         run: distinguishes this process from others with the same name.
         started_at_ns: start time of this process.
         silence_ns: duration of a member's silence after which another process of its name is accepted.
+        signer: see `ReplicaLink`.
     """
 
     def __init__(
@@ -29,10 +31,11 @@ class LinkDomain:
         run: str,
         started_at_ns: Nanoseconds,
         silence_ns: Nanoseconds = SILENCE_NS,
+        signer: LetterSigner | None = None,
     ) -> None:
         self._participant = participant
         self._discovery = Discovery(participant)
-        self.link = ReplicaLink(participant, cluster, name, run, started_at_ns, silence_ns=silence_ns)
+        self.link = ReplicaLink(participant, cluster, name, run, started_at_ns, silence_ns=silence_ns, signer=signer)
         for endpoint in self._discovery.endpoints():
             self.link.appeared(endpoint)
 

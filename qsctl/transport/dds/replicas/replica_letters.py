@@ -2,8 +2,8 @@
 
 Decides: which received octets may reach a replica. Data with a frame that no member can send are refused as a whole, at
 the boundary, with sender and reason. A frame of a kind that this version does not know is skipped alone, as a field
-that it does not know behind the last one is: both are of a later version (`versions`). Members are not authenticated: a
-process that can write to the domain can write in a member's name.
+that it does not know behind the last one is: both are of a later version (`versions`). Whether a member has written a
+fragment is decided by `letter_signatures`.
 """
 
 from __future__ import annotations
@@ -93,8 +93,19 @@ class EncodedLetter(msgspec.Struct, frozen=True, array_like=True):
     version: int = EARLIEST
 
 
+class Signature(msgspec.Struct, frozen=True, array_like=True):
+    """The signature of a fragment for one run of a recipient, by the key of a number; see `letter_signatures`."""
+
+    key: bytes
+    run: str
+    mac: bytes
+
+
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Fragment `index` of `count` of a message. `run` is the sender's process, which numbers its messages."""
+    """Fragment `index` of `count` of a message.
+
+    `run` is the sender's process, which numbers its fragments; `number` is that of the first one of the message.
+    """
 
     sender: str
     run: str
@@ -102,6 +113,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
     index: int
     count: int
     data: bytes
+    signatures: tuple[Signature, ...] = ()
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,8 +144,21 @@ def letters_of(members: Sequence[str], frames: Sequence[Frame], version: int) ->
     yield EncodedLetter(LETTER_FORMAT, tuple(members), tuple(joined), version)
 
 
-def pieces_of(letter: Letter | EncodedLetter, sender: str, run: str, number: int) -> Iterator[bytes]:
+def pieces_of(
+    letter: Letter | EncodedLetter,
+    sender: str,
+    run: str,
+    number: int,
+    sign: Callable[[Piece], tuple[Signature, ...]] = lambda _: (),
+) -> Iterator[bytes]:
     """Yield the fragments of an encoded message, each one sample in CDR.
+
+    Args:
+        letter: the message.
+        sender: the name of the member that sends it.
+        run: the process that sends it.
+        number: of the message's first fragment in that run.
+        sign: returns the signatures of a fragment.
 
     Raises:
         OverflowError: the message is longer than `LETTER_BYTES_MAX`.
@@ -144,7 +169,8 @@ def pieces_of(letter: Letter | EncodedLetter, sender: str, run: str, number: int
     count = -(-len(data) // PIECE_BYTES_MAX)
     for index in range(count):
         part = data[index * PIECE_BYTES_MAX : (index + 1) * PIECE_BYTES_MAX]
-        octets = _encode(Piece(sender, run, number, index, count, part))
+        piece = Piece(sender, run, number, index, count, part)
+        octets = _encode(msgspec.structs.replace(piece, signatures=sign(piece)))
         yield b"".join((ENCAPSULATION, _LENGTH.pack(len(octets)), octets, bytes(-len(octets) & 3)))
 
 

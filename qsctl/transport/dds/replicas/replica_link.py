@@ -31,6 +31,7 @@ from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.replicas.letter_box import PEERS_MAX, SILENCE_NS, LetterBox, ReceivedLetter, Seen
+from qsctl.transport.dds.replicas.letter_signatures import LetterDenial, LetterSigner
 from qsctl.transport.dds.replicas.replica_letters import Piece, piece_from_octets
 from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire.raw import close_entity
@@ -158,6 +159,7 @@ class ReplicaLink:
         qos: configured quality of service of the readers and the writers, in addition to the default.
         silence_ns: duration of a member's silence after which another process of its name is accepted.
         clock: monotonic time in nanoseconds.
+        signer: signs messages and checks those of others; None: the cluster has no key.
     """
 
     def __init__(
@@ -171,10 +173,12 @@ class ReplicaLink:
         *,
         silence_ns: Nanoseconds = SILENCE_NS,
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
+        signer: LetterSigner | None = None,
     ) -> None:
         self._cluster = cluster
         self._name = name
-        self.box = LetterBox(Seen(name, run, started_at_ns), REPLICATION_TOPIC, participant.boundary, silence_ns, clock)
+        own = Seen(name, run, started_at_ns)
+        self.box = LetterBox(own, REPLICATION_TOPIC, participant.boundary, silence_ns, clock, signer)
         self.dropped_count = 0
         """Number of messages dropped: the member was unknown or did not read, or sending failed."""
         traits = {
@@ -237,6 +241,11 @@ class ReplicaLink:
         """Another process that announces this member's name, or None."""
         return self.box.namesake
 
+    @property
+    def unproven(self) -> Mapping[str, LetterDenial]:
+        """The members of which no message is accepted, by name, with the reason for which the last one was refused."""
+        return self.box.unproven
+
     def pop_is_changed(self) -> bool:
         """Return whether a process of the cluster appeared or vanished since the last call."""
         return self.box.pop_is_changed()
@@ -261,41 +270,45 @@ class ReplicaLink:
             self._send_ordered(recipients, members, frames)
             return
         able = [each for each in recipients if each in self._passing.writers]
-        self._put(self._reading(self._passing, able), members, passing)
+        self._put(self._passing, self._reading(self._passing, able), members, passing)
         if ordered := [frame for frame in frames if not passes(frame)]:
             self._send_ordered(able, members, ordered)
         self._send_ordered([each for each in recipients if each not in able], members, frames)
 
     def _send_ordered(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        writers = self._reading(self._ordered, recipients)
-        slow = [writer for writer in writers if writer.backlog_count > WAITING_PIECES_MAX]
-        self._put([writer for writer in writers if writer not in slow], members, frames)
+        reading, writers = self._reading(self._ordered, recipients), self._ordered.writers
+        slow = [each for each in reading if writers[each].backlog_count > WAITING_PIECES_MAX]
+        self._put(self._ordered, [each for each in reading if each not in slow], members, frames)
         if slow:
             without_samples = [frame for frame in frames if not has_samples(frame)]
             if without_samples:  # a message without frames would only add to what waits
-                self._put(slow, members, without_samples)
+                self._put(self._ordered, slow, members, without_samples)
             else:
                 self.dropped_count += len(slow)
 
-    def _reading(self, route: _Route, recipients: Sequence[str]) -> list[FrameWriter]:
-        """Return the writers to members that are discovered and read at all."""
-        found = [writer for each in recipients if (writer := route.writers.get(each)) is not None]
-        reading = [writer for writer in found if writer.backlog_count <= WAITING_PIECES_WITHOUT_SAMPLES_MAX]
+    def _reading(self, route: _Route, recipients: Sequence[str]) -> list[str]:
+        """Return the members that are discovered and read at all."""
+        writers = route.writers
+        reading = [
+            each
+            for each in recipients
+            if each in writers and writers[each].backlog_count <= WAITING_PIECES_WITHOUT_SAMPLES_MAX
+        ]
         self.dropped_count += len(recipients) - len(reading)
         return reading
 
-    def _put(self, writers: Sequence[FrameWriter], members: Sequence[str], frames: Sequence[Frame]) -> None:
-        if not writers:
+    def _put(self, route: _Route, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
+        if not recipients:
             return
         try:
-            messages = list(self.box.messages(members, frames))
+            messages = list(self.box.messages(recipients, members, frames, passes=route is self._passing))
         except OverflowError:
-            self.dropped_count += len(writers)
+            self.dropped_count += len(recipients)
             return
-        for writer in writers:
+        for recipient in recipients:
             try:
                 for piece in itertools.chain.from_iterable(messages):
-                    writer.put(piece)
+                    route.writers[recipient].put(piece)
             except DDSException:
                 self.dropped_count += 1
 

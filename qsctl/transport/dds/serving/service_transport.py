@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from qsctl.config.administration_key import read_keys
+from qsctl.config.signing_keys import read_keys
 from qsctl.core.messages import (
     CommandReply,
     CommandRequest,
@@ -39,6 +39,7 @@ from qsctl.transport.dds.diagnosis.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.peers.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
+from qsctl.transport.dds.replicas.letter_signatures import ClusterKeys, LetterSigner
 from qsctl.transport.dds.replicas.link_domain import LinkDomain
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink, link_qos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
@@ -78,6 +79,10 @@ class ServicePlaces:
     """The domain in which a cluster's members agree on their configuration [QS 7.2]; None: it is not replicated."""
     key_file: Path | None = None
     """The keys with which administration commands must be signed; None: they need no signature."""
+    cluster_key_file: Path | None = None
+    """The keys with which members of a cluster sign their letters; None: letters are not signed."""
+    accepts_unsigned: bool = False
+    """Whether letters without a signature are accepted beside signed ones."""
     delivers: bool = True
     run: str = ""
     """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
@@ -119,7 +124,7 @@ class ServiceTransport:
 
     Raises:
         UsageError, Refused, Unavailable: a participant cannot be created; nothing remains open.
-        NotFound, Refused, InvalidInput: the key file cannot be used.
+        NotFound, Refused, InvalidInput: a key file cannot be used.
     """
 
     def __init__(
@@ -147,6 +152,9 @@ class ServiceTransport:
         self.logger: LoggerEndpoint | None = None
         self._run = places.run
         self._key_file = places.key_file
+        self._cluster_keys: ClusterKeys | None = None
+        if places.cluster_key_file is not None:
+            self._cluster_keys = ClusterKeys(places.cluster_key_file, accepts_unsigned=places.accepts_unsigned)
         self._configuration_place = places.configuration
         self._configuration_domain: LinkDomain | None = None
         self._namesakes: dict[int, Namesakes] = {}
@@ -214,6 +222,19 @@ class ServiceTransport:
         self.verifier.accept_keys(read_keys(self._key_file))
         return self.verifier.key_numbers
 
+    def read_cluster_keys_again(self) -> tuple[str, ...]:
+        """Use exactly the keys that the cluster's key file contains now; return their numbers, none without a file.
+
+        Raises:
+            NotFound, Refused, InvalidInput: the file cannot be used; the former keys remain in use.
+        """
+        return () if self._cluster_keys is None else self._cluster_keys.read_again()
+
+    def _link_run(self) -> tuple[str, LetterSigner | None]:
+        """Return a run for a link, which no other link has, and the signer of its letters."""
+        run = secrets.token_hex(8)
+        return run, None if self._cluster_keys is None else LetterSigner(run, self._cluster_keys)
+
     def namesakes(self) -> list[int]:
         """Return the domains in which another service of this name has appeared; checked at most once a second."""
         now = time.monotonic_ns()
@@ -243,8 +264,8 @@ class ServiceTransport:
         delivery = next(iter(self._deliveries.values()), None)
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
-        run = self._run or secrets.token_hex(8)
-        return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns)
+        run, signer = self._link_run()
+        return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns, signer)
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
         """Open the message link about the configuration, in a participant of its own in the administration's domain.
@@ -260,8 +281,9 @@ class ServiceTransport:
         if self._configuration_place is None:
             raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
         participant = self._open(self._configuration_place, "configuration replication")
+        run, signer = self._link_run()
         domain = self._configuration_domain = LinkDomain(
-            participant, cluster, self.application_name, self._run or secrets.token_hex(8), started_at_ns, silence_ns
+            participant, cluster, self.application_name, run, started_at_ns, silence_ns, signer
         )
         return domain.link
 

@@ -25,7 +25,7 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from qsctl.config.administration_key import AdministrationKey
+from qsctl.config.signing_keys import SigningKey
 from qsctl.errors import Refused, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds, format_duration
 from qsctl.transport.dds.wire.bodies import identity_from_wire
@@ -83,9 +83,7 @@ def needs_signature(action: CommandActionKind | int) -> bool:
     return action != CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET
 
 
-def signature_of(
-    request: Any, key: AdministrationKey, runs: Iterable[bytes], *, now: Nanoseconds | None = None
-) -> bytes:
+def signature_of(request: Any, key: SigningKey, runs: Iterable[bytes], *, now: Nanoseconds | None = None) -> bytes:
     """Return the signature of a request.
 
     Args:
@@ -117,9 +115,7 @@ class CommandVerifier:
         clock: the time of day.
     """
 
-    def __init__(
-        self, keys: Sequence[AdministrationKey], run: bytes, clock: Callable[[], Nanoseconds] = time.time_ns
-    ) -> None:
+    def __init__(self, keys: Sequence[SigningKey], run: bytes, clock: Callable[[], Nanoseconds] = time.time_ns) -> None:
         self._keys = {each.number: each for each in keys}
         self.run = run
         self._clock = clock
@@ -133,7 +129,7 @@ class CommandVerifier:
         """The numbers of the keys, for the log."""
         return tuple(map(str, self._keys.values()))
 
-    def accept_keys(self, keys: Sequence[AdministrationKey]) -> None:
+    def accept_keys(self, keys: Sequence[SigningKey]) -> None:
         """Accept these keys from now on."""
         self._keys = {each.number: each for each in keys}
 
@@ -224,7 +220,7 @@ def run_of(traits: Any) -> bytes | None:
     return run if len(run) == RUN_BYTES else None
 
 
-def _mac(key: AdministrationKey, run: bytes, head: bytes, covered: bytes) -> bytes:
+def _mac(key: SigningKey, run: bytes, head: bytes, covered: bytes) -> bytes:
     return hmac.digest(key.octets, b"".join((_CONTEXT, head, run, covered)), "sha256")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.config import administration_key
-from qsctl.config.administration_key import KEYS_MAX, create_keys, read_keys, retire_keys, rotate_keys
+from qsctl.config import signing_keys
+from qsctl.config.signing_keys import KEYS_MAX, create_keys, read_keys, retire_keys, rotate_keys
 from qsctl.errors import InvalidInput, NotFound, QsctlError, Refused, UsageError
 
 
@@ -75,7 +75,7 @@ def test_rotation_that_cannot_be_written_leaves_the_file(file: Path, monkeypatch
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(administration_key.os, "fsync", full)
+    monkeypatch.setattr(signing_keys.os, "fsync", full)
     with pytest.raises(UsageError, match="No space left"):
         rotate_keys(file)
     assert read_keys(file) == keys
@@ -141,9 +141,9 @@ def test_a_file_of_roots_may_be_readable_for_its_group(
     """As user 1: the rule of PostgreSQL, with which credentials of systemd and secrets of Kubernetes work."""
     create_keys(file)
     found = file.stat()
-    monkeypatch.setattr(administration_key.os, "geteuid", lambda: 1)
+    monkeypatch.setattr(signing_keys.os, "geteuid", lambda: 1)
     status = os.stat_result((stat.S_IFREG | mode, *found[1:4], owner, *found[5:10]))
-    monkeypatch.setattr(administration_key.os, "fstat", lambda _: status)
+    monkeypatch.setattr(signing_keys.os, "fstat", lambda _: status)
     if is_accepted:
         assert len(read_keys(file)) == 1
     else:

@@ -1,9 +1,9 @@
-"""The keys that administration commands are signed with, and the files that hold them.
+"""The keys that sign administration commands and letters between members of a cluster, and the files that hold them.
 
 Decides: what a key and a file of keys are, who may have access to such a file, and how a key is replaced. A file has
-one key a line, newest first: a client signs with the first, a service accepts each of them. So one file serves both
-ends, and two keys are valid while the new one reaches the clients. A key is shown by its number alone, which is a
-digest of it.
+one key a line, newest first: a client signs with the first, a member of a cluster with each, and each is accepted. So
+one file serves both ends, and two keys are valid while the new one reaches the others. A key is shown by its number
+alone, which is a digest of it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _NUMBER_TEXT: Final = b"qsctl administration key number"
 _OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OF_OTHERS_THAN_ROOTS: Final = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
-_HEAD: Final = "# Keys of qsctl for administration commands, newest first. Keep this file as you keep a password.\n"
+_HEAD: Final = "# Signing keys of qsctl, newest first. Keep this file as you keep a password.\n"
 _MAKE_ONE: Final = "`qsctl key create FILE` makes one."
 
 
 @dataclass(frozen=True, slots=True)
-class AdministrationKey:
+class SigningKey:
     """A key. Neither `repr` nor `str` shows its octets."""
 
     octets: bytes = field(repr=False)
@@ -56,7 +56,7 @@ class AdministrationKey:
         return self.number.hex()
 
 
-def read_keys(path: Path) -> tuple[AdministrationKey, ...]:
+def read_keys(path: Path) -> tuple[SigningKey, ...]:
     """Return the keys of a file, newest first.
 
     Raises:
@@ -76,7 +76,7 @@ def read_keys(path: Path) -> tuple[AdministrationKey, ...]:
         ) from None
     if len(data) > FILE_BYTES_MAX:
         raise InvalidInput(f"the key file {path} has more than {FILE_BYTES_MAX} octets", remedy=_MAKE_ONE)
-    keys: list[AdministrationKey] = []
+    keys: list[SigningKey] = []
     for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -86,7 +86,7 @@ def read_keys(path: Path) -> tuple[AdministrationKey, ...]:
                 f"the key file {path}, line {number}: this is not a key",
                 remedy=f"A key is {2 * KEY_BYTES} hexadecimal digits; a line of # is a comment. {_MAKE_ONE}",
             )
-        keys.append(AdministrationKey(bytes.fromhex(text)))
+        keys.append(SigningKey(bytes.fromhex(text)))
     if not keys:
         raise InvalidInput(f"the key file {path} holds no key", remedy=_MAKE_ONE)
     if len(keys) > KEYS_MAX:
@@ -97,7 +97,7 @@ def read_keys(path: Path) -> tuple[AdministrationKey, ...]:
     return tuple(keys)
 
 
-def create_keys(path: Path) -> tuple[AdministrationKey, ...]:
+def create_keys(path: Path) -> tuple[SigningKey, ...]:
     """Write a file with a new key, for its owner alone; return the keys.
 
     Raises:
@@ -109,7 +109,7 @@ def create_keys(path: Path) -> tuple[AdministrationKey, ...]:
     return keys
 
 
-def rotate_keys(path: Path) -> tuple[AdministrationKey, ...]:
+def rotate_keys(path: Path) -> tuple[SigningKey, ...]:
     """Put a new key before the newest one of a file, and drop those that were older; return what it holds then.
 
     Raises:
@@ -119,7 +119,7 @@ def rotate_keys(path: Path) -> tuple[AdministrationKey, ...]:
     return _replaced(path, (_drawn_key(), read_keys(path)[0]))
 
 
-def retire_keys(path: Path) -> tuple[AdministrationKey, ...]:
+def retire_keys(path: Path) -> tuple[SigningKey, ...]:
     """Leave the newest key of a file alone in it; return it.
 
     Raises:
@@ -133,8 +133,8 @@ def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # a pipe without a writer would never open
 
 
-def _drawn_key() -> AdministrationKey:
-    return AdministrationKey(secrets.token_bytes(KEY_BYTES))
+def _drawn_key() -> SigningKey:
+    return SigningKey(secrets.token_bytes(KEY_BYTES))
 
 
 def _check_access(path: Path, status: os.stat_result) -> None:
@@ -160,7 +160,7 @@ def _check_access(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _replaced(path: Path, keys: Sequence[AdministrationKey]) -> tuple[AdministrationKey, ...]:
+def _replaced(path: Path, keys: Sequence[SigningKey]) -> tuple[SigningKey, ...]:
     """Write keys in the place of a file at once, with its owner and mode."""
     target = path.resolve()
     status = target.stat()
@@ -179,7 +179,7 @@ def _replaced(path: Path, keys: Sequence[AdministrationKey]) -> tuple[Administra
     return tuple(keys)
 
 
-def _write(stream: BinaryIO, keys: Sequence[AdministrationKey]) -> None:
+def _write(stream: BinaryIO, keys: Sequence[SigningKey]) -> None:
     stream.write((_HEAD + "".join(f"{each.octets.hex()}\n" for each in keys)).encode())
     stream.flush()
     os.fsync(stream.fileno())
