@@ -248,7 +248,7 @@ def _acknowledgments(_: ClientProfile, known: Circumstances) -> Iterator[LintFin
         yield LintFinding(
             "unacknowledged-below-window", Weight.NOTE, "unacknowledged_limit",
             f"a flow whose application acknowledges nothing delivers {limit:,} messages, not a window",
-            f"{limit:,} < {known.window_messages:,}", "Nothing, if it is meant: the window is never used up.",
+            f"{limit:,} < {known.window_messages:,}", "Nothing, if this is intended: the window is never used up.",
             _UNACKNOWLEDGED,
         )  # fmt: skip
 

@@ -154,7 +154,7 @@ def plan_sweep(
         InvalidInput: a value that the scenario cannot have; the message names the point.
     """
     if replications < 1:
-        raise UsageError(f"{replications} replications are none", remedy="Ask for one or more.")
+        raise UsageError(f"{replications} replications: there must be one or more")
     count = 1
     for axis in axes:
         count *= len(axis.values)

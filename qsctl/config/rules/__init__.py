@@ -68,7 +68,7 @@ TREE_RULES: Final[tuple[TreeRule, ...]] = (
     references.dead_letter_queues_exist,
     durations.infinite_nanoseconds_need_infinite_seconds,
     durations.dequeue_period_stands_once,
-    queues.properties_stand_once,
+    queues.properties_are_given_once,
 )
 QUEUE_RULES: Final[tuple[QueueRule, ...]] = (
     names.names_fit_the_wire,
@@ -112,9 +112,9 @@ SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
     transports.one_transport_a_domain,
     transports.domains_have_ports,
     storage.directory_exists,
-    storage.unsafe_journal_is_said,
-    storage.unsynchronized_persistence_is_said,
-    storage.write_ahead_log_without_full_synchronization_is_said,
+    storage.unsafe_journal,
+    storage.unsynchronized_persistence,
+    storage.write_ahead_log_without_full_synchronization,
     storage.database_settings_without_a_database_are_said,
     storage.trace_file_holds_payloads,
     storage.application_name_is_a_file_name,

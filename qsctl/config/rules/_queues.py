@@ -12,7 +12,7 @@ from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
 from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
 
-def properties_stand_once(root: _Element) -> Iterator[Problem]:
+def properties_are_given_once(root: _Element) -> Iterator[Problem]:
     """Check that each property of the dispatch policy is given once [QS 2.10]."""
     for distribution in root.iter("distribution"):
         seen: set[str] = set()

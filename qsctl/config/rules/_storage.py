@@ -56,7 +56,7 @@ def directory_exists(place: ServicePlace) -> Iterator[Problem]:
         )
 
 
-def unsafe_journal_is_said(place: ServicePlace) -> Iterator[Problem]:
+def unsafe_journal(place: ServicePlace) -> Iterator[Problem]:
     """Find a database file without a journal on disk: a crash inside a transaction damages it [QS Table 3.9]."""
     mode = place.configuration.filesystem.journal_mode
     if mode in {JournalMode.MEMORY, JournalMode.OFF}:
@@ -68,7 +68,7 @@ def unsafe_journal_is_said(place: ServicePlace) -> Iterator[Problem]:
         )
 
 
-def unsynchronized_persistence_is_said(place: ServicePlace) -> Iterator[Problem]:
+def unsynchronized_persistence(place: ServicePlace) -> Iterator[Problem]:
     """Find persistent queues whose writes are not synced, the default: losing power loses acknowledged samples."""
     if place.configuration.filesystem.synchronization is Synchronization.OFF and _persists(place):
         path = _filesystem(place, "synchronization")
@@ -81,7 +81,7 @@ def unsynchronized_persistence_is_said(place: ServicePlace) -> Iterator[Problem]
         )
 
 
-def write_ahead_log_without_full_synchronization_is_said(place: ServicePlace) -> Iterator[Problem]:
+def write_ahead_log_without_full_synchronization(place: ServicePlace) -> Iterator[Problem]:
     """Find a write-ahead log under NORMAL: it is not synced at commit, so that acknowledged samples are not durable."""
     filesystem = place.configuration.filesystem
     if filesystem.journal_mode is JournalMode.WAL and filesystem.synchronization is Synchronization.NORMAL:

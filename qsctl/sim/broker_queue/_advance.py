@@ -103,10 +103,10 @@ def advance(state: Any) -> int:
             return GROW
         if queue.heap_limit - queue.heap_count < HEAP_ROOM + 3 * queue.delivery_left + queue.message_left:
             return GROW
-        if queue.unsettled:
+        if queue.unstable:
             if queue.delivery_left < queue.most_at_once:
                 return GROW
-            queue.unsettled = 0
+            queue.unstable = 0
             stabilize(state)
             continue
         time = FOREVER
@@ -183,7 +183,7 @@ def stabilize(state: Any) -> None:
     queue = row(state, 0, STATE)
     while True:
         dispatch(state)
-        if queue.unsettled:  # it goes on once there are more rows
+        if queue.unstable:  # it goes on once there are more rows
             return
         if queue.to_drop:
             drop_heads(state)

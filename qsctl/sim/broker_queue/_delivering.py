@@ -84,7 +84,7 @@ def dispatch(state: Any) -> None:
         consumer = row(queue.consumers, c, CONSUMER)
         most = row(queue.groups, consumer.group, GROUP).batch if consumer.polls else 1
         if queue.delivery_left < most:
-            queue.unsettled = 1
+            queue.unstable = 1
             return
         sent = 0
         while sent < most and queue.ready and queue.out < queue.out_max:

@@ -214,7 +214,7 @@ SCALARS: Final = (
     "delay_head", "delay_tail", "blocked_head", "blocked_tail", "blocked",
     "dead_head", "dead_tail", "dead_count", "dead_bytes",
     "duplicates", "parallel", "requests", "area_from", "inside_max", "ready_max", "oldest",
-    "unsettled", "disturbed", "level", "draining_since", "drain_max", "drains", "outside_max",
+    "unstable", "disturbed", "level", "draining_since", "drain_max", "drains", "outside_max",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)] + [("jitter", "f8"), ("area", "f8")])

@@ -34,7 +34,7 @@ Limits of validity:
 
 - `recording.py`: the tables in memory; `settings.py`: from a recording to a scenario and back to settings;
 - `run.py`: the driver; `_part.py`, `parts.py`: the engines; `_instants.py`: when they are stepped; `commands.py`;
-- `_cast.py`, `consumers.py`, `_services.py`: consumers; `_producers.py`: producers;
+- `_consumers.py`, `_consumers_by_queue.py`, `_services.py`: consumers; `_producers.py`: producers;
 - `difference.py`: the outcome of every sample, then and now; `egress.py`: the same load for a broker's clients.
 
 Invariants: without a change the rows are those of the recording, or `difference.py` has a line with the reason; the

@@ -29,9 +29,9 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, ModelRun, Rows, Stop
-from qsctl.sim.replay._cast import Consumers
 from qsctl.sim.replay._commands import request_of
 from qsctl.sim.replay._consumers import UNRECORDED_STEP, ConsumerSlot, ModelledReply
+from qsctl.sim.replay._consumers_by_queue import Consumers
 from qsctl.sim.replay._instants import instants_of
 from qsctl.sim.replay._part import EnginePart
 from qsctl.sim.replay._parts import changed_queues, parts_of

@@ -127,7 +127,7 @@ class IncompatiblePeers:
         self._outlines: dict[bytes, TypeOutline | None] = {}
         self._fetch = fetch_from(self._references[0])
         self._look_at: Nanoseconds = 0
-        self._unsettled = False
+        self._changed = False
         self._participants = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
         self._readers = self._open()
 
@@ -173,16 +173,16 @@ class IncompatiblePeers:
         self._behind_since = None
         self._former = {}
         self._look_at = now + LOOK_EVERY_NS
-        self._look_if_unsettled()
+        self._look_if_changed()
 
-    def _look_if_unsettled(self) -> None:
-        if self._unsettled:
-            self._unsettled = False
+    def _look_if_changed(self) -> None:
+        if self._changed:
+            self._changed = False
             self._look()
 
     def _begin_anew(self, now: Nanoseconds) -> None:
         """Check the known endpoints, and drop the unread announcements by recreating the readers."""
-        self._look_if_unsettled()
+        self._look_if_changed()
         for reader, _ in self._readers:
             close_entity(reader)
         self._readers = self._open()
@@ -225,7 +225,7 @@ class IncompatiblePeers:
             elif len(self._endpoints) < ENDPOINTS_MAX and not said.topic_name.startswith("DCPS"):
                 known = self._former.pop(handle, None)
                 self._endpoints[handle] = known or _Endpoint(said, is_writer, said.policies)
-                self._unsettled = True
+                self._changed = True
 
     def _look(self) -> None:
         own: dict[bytes, int] = {}
@@ -256,7 +256,7 @@ class IncompatiblePeers:
                 if not candidates:
                     continue
             if candidates:
-                self._unsettled = True
+                self._changed = True
                 unmatched_count += handle not in matched
                 if handle in matched or unmatched_count <= UNMATCHED_AT_ONCE:
                     self._compare(peer, [each for _, each in candidates], matched.get(handle, []))
@@ -310,7 +310,7 @@ class IncompatiblePeers:
         if meant is None:
             return
         peer.looks_count += 1
-        self._unsettled = True
+        self._changed = True
         if peer.looks_count > 1:
             self._report(peer, [Mismatch(MismatchKind.NAME, f"the service has no such topic; it has {meant!r}")])
 
