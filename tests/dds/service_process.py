@@ -48,6 +48,9 @@ QUICK = DomainSettings()
 class ServiceProcess:
     """`qsctl serve` as a process."""
 
+    is_fresh = False
+    """Whether the program is loaded anew for each start, from where the environment has it."""
+
     def __init__(
         self,
         directory: Path,
@@ -88,6 +91,7 @@ class ServiceProcess:
                 stderr=log,
                 cwd=self.directory,
                 pass_fds=descriptors_of(self.domain),
+                is_fresh=self.is_fresh,
             )
         try:
             self._await_start(begins_at)

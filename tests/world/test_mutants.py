@@ -76,6 +76,12 @@ BY_SCHEDULE = [
     (mutants.leads_on_when_its_clock_is_set_back, "paused-while-the-clock-was-set-back", "P4"),
     (mutants.votes_at_once_after_a_restart, "restarted-voter", "P4"),
     (driver_mutants.relies_on_what_a_failed_sync_left, "sync-failed-before-a-restart", "P10"),
+    (mutants.counts_half_as_a_quorum, "published-nats-7545", "P7"),
+    (driver_mutants.takes_a_damaged_log_for_whole, "published-nats-7549", "P10"),
+    (driver_mutants.reports_replicas_before_the_sync, "published-nats-7567", "P7"),
+    (driver_mutants.forgets_the_hard_state, "published-nats-6888", "P10"),
+    (mutants.takes_the_name_for_the_group, "published-rabbitmq-12366", "P2"),
+    (mutants.counts_removed_members, "published-rabbitmq-2414", "schedule"),
 ]
 
 

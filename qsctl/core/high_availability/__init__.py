@@ -146,7 +146,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
 - snapshots: `test_snapshot_comes_in_bounded_pieces_and_no_more_of_them_than_may_be_unconfirmed`,
   `test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece`,
-  `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py;
+  `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py, and
+  with processes from wheels of two commits tests/dds, test_two_versions.py;
 - limits: test_mastery.py, and tests/dds,
   `test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not`;
 - order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,

@@ -152,6 +152,21 @@ def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(members, "quorum_of", lambda replica_count: max(1, replica_count // 2))
 
 
+def counts_removed_members(patch: pytest.MonkeyPatch) -> None:
+    """A quorum is as many as when the group was formed, whoever was removed since."""
+    take = members.GroupMembers._take
+
+    def keep_quorum(self: members.GroupMembers, latest: MembersChanged, committed: MembersChanged) -> None:
+        take(self, latest, committed)
+        self.quorum = members.quorum_of(len(self._first.voters))
+
+    def is_quorum(self: members.GroupMembers, names: Iterable[str]) -> bool:
+        return len(self._voters.intersection(names)) >= self.quorum
+
+    patch.setattr(members.GroupMembers, "_take", keep_quorum)
+    patch.setattr(members.GroupMembers, "is_quorum", is_quorum)
+
+
 def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
     """A replica that lost its master rejects a sample that is in its log and not committed."""
     receive = producers.Producers._receive
