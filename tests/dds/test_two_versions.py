@@ -88,6 +88,7 @@ def domain() -> Iterator[int]:
     release_domain(claimed)
 
 
+@pytest.mark.campaign
 def test_members_are_upgraded_and_downgraded_one_by_one_under_load(
     earlier: Path, present: Path, domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
