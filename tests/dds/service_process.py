@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from qsctl.client.dds_connection import DdsConnection
@@ -58,6 +58,7 @@ class ServiceProcess:
         *arguments: str,
         configuration: str = CONFIGURATION,
         is_file_named: bool = True,
+        program: Sequence[str] = ("-m", "qsctl"),
         **parts: str,
     ) -> None:
         self.domain = domain
@@ -74,6 +75,7 @@ class ServiceProcess:
         values |= {"sessions": '<session name="s"/>'} | parts
         self.file.write_text(configuration.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
+        self.program = program
         self.arguments = (*((str(self.file),) if is_file_named else ()), *arguments)
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
@@ -85,7 +87,7 @@ class ServiceProcess:
         with self.log.open("ab") as log:
             begins_at = log.tell()
             self.process = start(
-                [sys.executable, "-m", "qsctl", "serve", "--verbosity", "3", *self.arguments],
+                [sys.executable, *self.program, "serve", "--verbosity", "3", *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
