@@ -2,7 +2,8 @@
 
 A sync takes as long as `QSCTL_TEST_SYNC_S` states: one that takes long is left to another thread.
 
-The file `heard` has a line for each sign of a master: the instant, and the octets of memory of the process then.
+The file `heard` has a line for each sign of a master: the instant, the octets of memory of the process then, and the
+kind of the frame.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def watch() -> None:
     def noted(replica: Replica, now: Nanoseconds, frame: OfMaster) -> str:
         if replica.stream == QUEUE:
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-            heard.write(f"{time.monotonic_ns()} {pages * os.sysconf('SC_PAGE_SIZE')}\n")
+            heard.write(f"{time.monotonic_ns()} {pages * os.sysconf('SC_PAGE_SIZE')} {type(frame).__name__}\n")
             heard.flush()
         return receive(replica, now, frame)
 

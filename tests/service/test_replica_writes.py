@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,11 @@ from qsctl.errors import Damaged
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service.replicas import _replica_stores as replica_stores
-from qsctl.service.replicas._replica_writes import ReplicaWrites
+from qsctl.service.replicas._replica_writes import WRITTEN_AT_ONCE_BYTES, ReplicaWrites
+from qsctl.storage.base import Sync
 from qsctl.storage.register import Register
 from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_stream import Operation
 from tests.core.high_availability.cluster import queue
 from tests.storage.power_loss import Disk, kill_log
 
@@ -103,6 +106,48 @@ def test_a_replica_goes_on_with_what_its_process_stored(tmp_path: Path) -> None:
     again = Process(tmp_path)
     assert (again.role, again.held) == (Role.MASTER, [1, 2, 3])
     assert again.member.replicas[STREAM].epoch > 1
+
+
+def test_large_writes_are_encoded_and_written_in_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop sends heartbeats meanwhile: a snapshot of 400 MB took seconds."""
+    threads: list[tuple[int, int]] = []
+    write = ReplicaLog.write
+
+    def noted(log: ReplicaLog, operations: Iterable[Operation]) -> Sync | None:
+        operations = list(operations)
+        threads.append((threading.get_ident(), sum(len(getattr(each, "data", b"")) for each in operations)))
+        return write(log, operations)
+
+    monkeypatch.setattr(ReplicaLog, "write", noted)
+    first = Process(tmp_path)
+    first.run(*(Write("P", "Orders", SampleIdentity(WRITER, at), bytes(2 * 1024 * 1024)) for at in range(1, 9)))
+    own = threading.get_ident()
+    assert sum(size for thread, size in threads if thread != own) > 16 * 1024 * 1024
+    assert max(size for thread, size in threads if thread == own) < WRITTEN_AT_ONCE_BYTES
+    kill_log(first.log._log)
+    assert Process(tmp_path).held == [*range(1, 9)]
+
+
+class Unending:
+    """A write in another thread that goes on."""
+
+    is_done = False
+
+
+@pytest.mark.parametrize("progresses", [True, False])
+def test_disk_hangs_only_where_a_long_write_does_not_progress(tmp_path: Path, progresses: bool) -> None:
+    first = Process(tmp_path)
+    replica = first.member.replicas[STREAM]
+    first.writes._in_progress = Unending()  # type: ignore[assignment]
+    replica.outgoing.write_hard_state(replica.ballot.state)
+    for _ in range(30):
+        first.now += SECOND_NS // 10
+        first.log.progress_count += progresses
+        first.writes.go_on()
+        first.member.advance(first.now)
+    assert replica.disk.hangs is not progresses
 
 
 def test_a_replica_has_no_vote_where_its_log_is_gone_or_damaged(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,12 +15,29 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.errors import Damaged
 from qsctl.service.replicas._replica_stores import RECORDS
-from qsctl.storage.replicas.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
-from qsctl.storage.replicas.replica_stream import Dropped, Operation, StateSet, StoredHardState, StoredStream
+from qsctl.storage.base import Sync
+from qsctl.storage.replicas import replica_log
+from qsctl.storage.replicas.replica_log import (
+    BODY_BYTES,
+    COMPACTED_OVER_BYTES,
+    GROUP_BYTES,
+    RECORDS_AT_ONCE,
+    ReplicaLog,
+)
+from qsctl.storage.replicas.replica_stream import (
+    Dropped,
+    Operation,
+    SnapshotPart,
+    SnapshotPut,
+    StateSet,
+    StoredHardState,
+    StoredStream,
+)
 from tests.campaigns import trials
 from tests.storage.contract import enqueued
 from tests.storage.power_loss import Disk, PowerFailed, kill_log
 
+LONG = FilesystemSettings(synchronization=Synchronization.FULL)
 FAILURES = trials("QSCTL_TEST_POWER_FAILURES", 30, 2000)
 TINY = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)
 
@@ -81,7 +99,7 @@ class Story:
         self.possible = [self.snapshot_of_all()]
         for _ in range(self.chance.randint(1, 4)):
             name = self.chance.choice("ab")
-            operations.append(self.chance.choice([self.append, self.append, self.append, self.vote, self.put])(name))
+            operations += self.chance.choice([self.append, self.append, self.append, self.vote, self.put])(name)
             self.possible.append(self.snapshot_of_all())
         if self.chance.random() < 0.05:
             operations.append(Dropped("a"))
@@ -100,20 +118,20 @@ class Story:
         self.next_position = self.chance.choice([0, self.next_position + count])
         return records(self.next_position, count, self.chance.randbytes(self.chance.choice([3, 90])))
 
-    def append(self, name: str) -> Operation:
+    def append(self, name: str) -> Sequence[Operation]:
         kept = self.streams.setdefault(name, Kept())
         truncates = self.chance.random() < 0.3
         first = self.chance.randint(kept.index + 1, kept.last + 1) if truncates else kept.last + 1
         added = self.new_records()
         kept.records = [*kept.records[: first - kept.index - 1], *added]
-        return self.log.append(name, first, added, truncates=truncates)
+        return list(self.log.append(name, first, added, truncates=truncates))
 
-    def vote(self, name: str) -> Operation:
+    def vote(self, name: str) -> Sequence[Operation]:
         kept = self.streams.setdefault(name, Kept())
         kept.state = StoredHardState(kept.state.epoch + 1, self.chance.choice(["", "1", "2"]))
-        return StateSet(name, kept.state)
+        return [StateSet(name, kept.state)]
 
-    def put(self, name: str) -> Operation:
+    def put(self, name: str) -> Sequence[Operation]:
         kept = self.streams.setdefault(name, Kept())
         installs = self.chance.random() < 0.5 or not kept.last
         index = (
@@ -121,7 +139,9 @@ class Story:
         )
         kept.records = [] if installs else kept.records[index - kept.index :]
         kept.index, kept.snapshot = index, self.new_records()
-        return self.log.snapshot(name, index, kept.snapshot, installs=installs)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(replica_log, "RECORDS_AT_ONCE", 2)  # some are written in parts
+            return list(self.log.snapshot(name, index, kept.snapshot, installs=installs))
 
     def check(self, left: dict[str, StoredStream]) -> None:
         whole = [{name: each.stored() for name, each in state.items()} for state in self.possible]
@@ -130,22 +150,22 @@ class Story:
 
 def test_a_log_is_read_back_after_a_kill_and_goes_on(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    do(log, StateSet("g", StoredHardState(2, "b")), log.append("g", 1, records(0, 3), truncates=False))
-    do(log, log.append("g", 3, records(9, 2), truncates=True))
+    do(log, StateSet("g", StoredHardState(2, "b")), *log.append("g", 1, records(0, 3), truncates=False))
+    do(log, *log.append("g", 3, records(9, 2), truncates=True))
     kill_log(log._log)
     again = opened(tmp_path)
     assert found(again) == {"g": StoredStream(StoredHardState(2, "b"), 0, [], [*records(0, 2), *records(9, 2)])}
     assert not again.is_damaged
-    do(again, again.append("g", 5, records(20, 1), truncates=False))
+    do(again, *again.append("g", 5, records(20, 1), truncates=False))
     again.close()
     assert len(found(opened(tmp_path))["g"].records) == 5
 
 
 def test_a_snapshot_may_reach_beyond_what_is_stored(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    do(log, log.append("g", 1, records(0, 3), truncates=False))
-    do(log, log.snapshot("g", 70, records(5, 2), installs=True), log.append("g", 71, records(9, 1), truncates=False))
-    do(log, log.snapshot("g", 71, records(5, 3), installs=False))
+    do(log, *log.append("g", 1, records(0, 3), truncates=False))
+    do(log, *log.snapshot("g", 70, records(5, 2), installs=True), *log.append("g", 71, records(9, 1), truncates=False))
+    do(log, *log.snapshot("g", 71, records(5, 3), installs=False))
     log.close()
     assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(), 71, records(5, 3), [])}
 
@@ -154,11 +174,11 @@ def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
     log = opened(tmp_path, FilesystemSettings(synchronization=Synchronization.OFF))
     kept = records(0, 10)
     while not log.is_worth_compacting:
-        do(log, log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
-    do(log, log.append("g", 1, kept, truncates=True))
+        do(log, *log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
+    do(log, *log.append("g", 1, kept, truncates=True))
     log.compact({"g": StoredStream(StoredHardState(7, "a"), 0, (), kept)})()
     assert not log.is_worth_compacting
-    do(log, log.append("g", 11, records(50, 1), truncates=False))
+    do(log, *log.append("g", 11, records(50, 1), truncates=False))
     log.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < COMPACTED_OVER_BYTES / 100
     assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
@@ -210,7 +230,7 @@ def test_vote_of_a_failed_sync_is_durable_after_a_restart(tmp_path: Path, seed: 
         do(log, StateSet("g", StoredHardState(1, "a")))
         disk.refuses_next = True
         with pytest.raises(Damaged):  # more than a sector: the last one is written again with whatever comes next
-            do(log, StateSet("g", StoredHardState(2, "b")), log.append("g", 1, records(1, 20), truncates=False))
+            do(log, StateSet("g", StoredHardState(2, "b")), *log.append("g", 1, records(1, 20), truncates=False))
         kill_log(log._log)
         log = opened(directory)
         assert found(log)["g"].hard_state == StoredHardState(2, "b"), "as the system has it in memory"
@@ -228,9 +248,9 @@ def test_a_flipped_bit_never_changes_what_is_found_unreported(tmp_path: Path) ->
     log = opened(whole)
     old, new = records(1, 5), [*records(1, 2), *records(13, 4)]
     for at, record in enumerate(old):
-        do(log, log.append("g", at + 1, [record], truncates=False))
+        do(log, *log.append("g", at + 1, [record], truncates=False))
     for at, record in enumerate(new[2:], 2):
-        do(log, log.append("g", at + 1, [record], truncates=at == 2))
+        do(log, *log.append("g", at + 1, [record], truncates=at == 2))
         do(log, StateSet("g", StoredHardState(at, "a")))
     log.close()
     (path,) = whole.iterdir()
@@ -244,3 +264,65 @@ def test_a_flipped_bit_never_changes_what_is_found_unreported(tmp_path: Path) ->
         assert left.records in (old[: len(left.records)], new[: len(left.records)]), at
         assert (left.hard_state == StoredHardState(5, "a") and left.records == new) or again.damage, at
         again.close()
+
+
+def sized(first: int, *sizes: int) -> list[Record]:
+    return [enqueued(first + at, bytes(size)) for at, size in enumerate(sizes)]
+
+
+LARGE = BODY_BYTES * 3 // 4
+"""Octets of a payload of which a body has one."""
+
+
+def test_large_snapshot_is_written_in_parts_of_bounded_size(tmp_path: Path) -> None:
+    log = opened(tmp_path, LONG)
+    snapshot = [*sized(1, LARGE, LARGE, 1, 3 * BODY_BYTES, 1), *records(9, 2 * RECORDS_AT_ONCE)]
+    operations = list(log.snapshot("a", 3_000, snapshot, installs=True))
+    assert [type(each) for each in operations] == [SnapshotPart] * (len(operations) - 1) + [SnapshotPut]
+    assert max(len(each.data) for each in operations if isinstance(each, SnapshotPart)) < 3 * BODY_BYTES + 1_000
+    log.store(iter(operations))()
+    do(log, *log.append("a", 3_001, sized(3_001, LARGE, LARGE), truncates=False))
+    kill_log(log._log)
+    again = opened(tmp_path, LONG)
+    expected = StoredStream(StoredHardState(), 3_000, snapshot, sized(3_001, LARGE, LARGE))
+    assert (again.is_damaged, found(again)) == (False, {"a": expected})
+    again.compact({"a": expected})()
+    again.close()
+    assert found(opened(tmp_path, LONG)) == {"a": expected}
+
+
+def test_parts_of_a_snapshot_that_was_not_written_whole_have_no_effect(tmp_path: Path) -> None:
+    """A crash in the middle of a long write leaves them, and the next snapshot may follow them at once."""
+    log = opened(tmp_path, LONG)
+    do(log, *log.append("a", 1, records(1, 3), truncates=False))
+    cut_short = list(log.snapshot("a", 2, sized(10, *[LARGE] * 4), installs=False))
+    do(log, *cut_short[:-1])
+    kill_log(log._log)
+    again = opened(tmp_path, LONG)
+    assert found(again) == {"a": StoredStream(StoredHardState(), 0, [], records(1, 3))}
+    do(again, *again.snapshot("a", 3, sized(20, LARGE, LARGE), installs=False))
+    kill_log(again._log)
+    assert found(opened(tmp_path, LONG)) == {"a": StoredStream(StoredHardState(), 3, sized(20, LARGE, LARGE), [])}
+
+
+def test_snapshot_that_lacks_a_part_is_damage(tmp_path: Path) -> None:
+    log = opened(tmp_path, LONG)
+    *_, last = log.snapshot("a", 2, sized(10, *[LARGE] * 3), installs=True)
+    do(log, last)
+    kill_log(log._log)
+    assert opened(tmp_path, LONG).is_damaged
+
+
+def test_many_operations_are_written_in_groups_that_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    write = ReplicaLog.write
+
+    def noted(log: ReplicaLog, operations: Sequence[Operation]) -> Sync | None:
+        sizes.append(sum(len(getattr(each, "data", b"")) for each in operations))
+        return write(log, operations)
+
+    monkeypatch.setattr(ReplicaLog, "write", noted)
+    log = opened(tmp_path, LONG)
+    log.store(log.snapshot("a", 2, sized(10, *[LARGE] * 40), installs=True))()
+    assert len(sizes) == log.progress_count > 3
+    assert max(sizes) < GROUP_BYTES + BODY_BYTES

@@ -173,7 +173,7 @@ def test_the_log_of_replicas_has_what_was_durable_after_a_power_failure_at_any_o
             while True:
                 records = [EpochBegan("S", 1, "x" * random.randrange(700), flags_all=False)]
                 pending = durable + 1
-                sync = log.write([log.append("S", pending, records, truncates=False)])
+                sync = log.write(log.append("S", pending, records, truncates=False))
                 assert sync is not None
                 sync()
                 durable = pending

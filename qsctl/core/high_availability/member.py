@@ -357,6 +357,11 @@ class Member:
             replica.stored(now, number)
             self._collect(now)
 
+    def disk_progressed(self) -> None:
+        """Report that a part of what the stores write is durable: their disk does not hang."""
+        for replica in self.replicas.values():
+            replica.disk.synced()
+
     def store_failed(self, now: Nanoseconds, stream: StreamName) -> None:
         """Report that a write or sync failed: the replica is silent until the process starts again."""
         now = self.time.at(now)

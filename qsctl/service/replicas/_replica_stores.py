@@ -48,9 +48,9 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
             yield StateSet(write.stream, _stored_state(write.hard_state))
         if write.snapshot is not None:
             snapshot = write.snapshot
-            yield log.snapshot(write.stream, snapshot.index, snapshot.records, installs=snapshot.installs)
+            yield from log.snapshot(write.stream, snapshot.index, snapshot.records, installs=snapshot.installs)
         if write.records or write.truncate_from:
-            yield log.append(write.stream, write.first_index, write.records, truncates=write.truncate_from > 0)
+            yield from log.append(write.stream, write.first_index, write.records, truncates=write.truncate_from > 0)
 
 
 def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:

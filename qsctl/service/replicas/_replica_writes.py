@@ -7,12 +7,15 @@ is restarted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Member
+from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
+from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.replicas import _replica_stores as replica_stores
@@ -28,6 +31,10 @@ from qsctl.storage.replicas.replica_stream import (
     StoredHardState,
     StoredStream,
 )
+
+WRITTEN_AT_ONCE_BYTES: Final = 8 * 1024 * 1024
+"""Octets of payloads above which writes are encoded, written and synced in another thread, part by part: the loop
+sends heartbeats meanwhile."""
 
 ReportFailure: TypeAlias = Callable[[Damaged], None]
 
@@ -76,6 +83,7 @@ class ReplicaWrites:
         self._members: list[str] | None = None
         self._hosted: Mapping[str, Replica] | None = None
         """The replicas when it was last looked which of the streams are still there."""
+        self._progress_count = 0
         self._was_written = False
         """Whether it was not looked since whether the log is worth compacting."""
         self.report_failure: ReportFailure = lambda _: None
@@ -90,6 +98,7 @@ class ReplicaWrites:
         while True:
             if self._in_progress is not None:
                 if not waits and not self._in_progress.is_done:
+                    self._note_progress()
                     return has_reported
                 syncs, self._in_progress = self._in_progress, None
                 try:
@@ -121,6 +130,12 @@ class ReplicaWrites:
         self._compactions.close()
         self._log.close()
 
+    def _note_progress(self) -> None:
+        """Report that a long write goes on: the disk does not hang while others wait for it."""
+        if self._log.progress_count != self._progress_count:
+            self._progress_count = self._log.progress_count
+            self._member.disk_progressed()
+
     def _next(self) -> tuple[Sync | None, Syncs]:
         """Write all pending operations, or begin a compaction; return the pending sync, or None, and its runner."""
         writes, hosted = self._member.pop_writes(), self._member.replicas
@@ -129,7 +144,7 @@ class ReplicaWrites:
         self._hosted, self._was_written = hosted, False
         present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
         gone = sorted(self._streams.keys() - present)
-        operations: list[Operation] = [operation for stream in gone for operation in self._end(stream)]
+        operations: list[Iterable[Operation]] = [tuple(self._end(stream)) for stream in gone]
         self._dropped += gone
         self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
         self._numbers = {write.stream: write.number for write in writes}
@@ -138,17 +153,19 @@ class ReplicaWrites:
                 continue
             which = write.number // WRITES_MAX
             if self._streams.setdefault(write.stream, which) != which:
-                operations.append(Dropped(write.stream))  # deleted, and created again before the log was written
+                operations.append((Dropped(write.stream),))  # deleted, and created again before the log was written
                 self._dropped.append(write.stream)
             self._streams[write.stream] = which
             self._resting.pop(write.stream, None)
-            operations += replica_stores.operations(self._log, (write,))
+            operations.append(replica_stores.operations(self._log, (write,)))
         if self._members is not None and present:
-            operations.append(MembersKnown(self._members))
+            operations.append((MembersKnown(self._members),))
             self._members = None
         if operations:
             self._was_written = True
-            return self._log.write(operations), self._syncs
+            if sum(map(_payload_bytes, writes)) > WRITTEN_AT_ONCE_BYTES:
+                return self._log.store(itertools.chain.from_iterable(operations)), self._compactions
+            return self._log.write(itertools.chain.from_iterable(operations)), self._syncs
         if self._log.is_worth_compacting:
             present_streams = replica_stores.present(self._member.replicas.values())
             return self._log.compact({**self._resting, **present_streams}), self._compactions
@@ -180,3 +197,8 @@ class ReplicaWrites:
             if replica.is_persistent and not replica.is_failed:
                 self._member.store_failed(self._clock(), stream)
         self.report_failure(error)
+
+
+def _payload_bytes(write: LogWrite) -> int:
+    records = itertools.chain(write.records, () if write.snapshot is None else write.snapshot.records)
+    return sum(len(record.payload) for record in records if type(record) is Enqueued)

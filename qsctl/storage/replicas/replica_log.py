@@ -37,6 +37,7 @@ from qsctl.storage.replicas.replica_stream import (
     Dropped,
     MembersKnown,
     Operation,
+    SnapshotPart,
     SnapshotPut,
     StateSet,
     StoredStream,
@@ -51,7 +52,13 @@ EXTENT_KIND: Final = "replicas"
 """The kind of files, for the register of the directory."""
 
 RECORDS_AT_ONCE: Final = 512
-"""Records of one body of a compacted log: the other threads of the process go on in between."""
+"""Records of one body: the other threads of the process go on in between."""
+
+BODY_BYTES: Final = 1024 * 1024
+"""Octets of payloads from which on the next record begins another body."""
+
+GROUP_BYTES: Final = 8 * BODY_BYTES
+"""Octets of bodies from which on the next one begins another group, where a write has several."""
 
 _TIMES_FILE_MAX_SIZE: Final = 8
 _IS_OPERATION: Final = b"L"
@@ -121,6 +128,8 @@ class ReplicaLog:
         self._note = note
         self._compacted_over_bytes = compacted_over_bytes
         self._compacted_bytes = 0
+        self.progress_count = 0
+        """Number of parts that were written by `store` and by compactions."""
 
     @property
     def extent(self) -> Extent:
@@ -204,6 +213,7 @@ class ReplicaLog:
                 for name, stream in streams.items():
                     for operation in _operations_of(name, stream, self._records.encode):
                         base.add([_body(operation)])
+                        self.progress_count += 1
                 self._log.put_base(base, lambda _: None)
             except OSError as error:
                 raise refusal(self._log.stem, error, is_clean=not self.has_failed) from error
@@ -213,15 +223,42 @@ class ReplicaLog:
 
         return replace
 
-    def append(self, stream: str, first_index: int, records: Sequence[Record], *, truncates: bool) -> Appended:
-        """Return the operation that appends records to a stream; with `truncates` it replaces those from `first_index`
+    def store(self, operations: Iterable[Operation]) -> Sync:
+        """Return a function that writes many operations in groups and syncs each; it may be called in another thread.
+
+        Nothing may be written before it has returned. It raises Damaged where the disk refuses.
+        """
+
+        def store() -> None:
+            group: list[Operation] = []
+            size_bytes = 0
+            for operation in operations:
+                group.append(operation)
+                size_bytes += len(getattr(operation, "data", b""))
+                if size_bytes >= GROUP_BYTES:
+                    self._write_durably(group)
+                    group, size_bytes = [], 0
+            self._write_durably(group)
+
+        return store
+
+    def _write_durably(self, operations: Sequence[Operation]) -> None:
+        sync = self.write(operations)
+        if sync is not None:
+            sync()
+        self.progress_count += 1
+
+    def append(
+        self, stream: str, first_index: int, records: Sequence[Record], *, truncates: bool
+    ) -> Iterator[Appended]:
+        """Yield the operations that append records to a stream; with `truncates` they replace those from `first_index`
         on.
         """
-        return Appended(stream, first_index, len(records), truncates, self._records.encode(records))
+        return _appended(stream, first_index, records, self._records.encode, truncates=truncates)
 
-    def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> SnapshotPut:
-        """Return the operation that replaces the records up to an index; with `installs` also the later ones."""
-        return SnapshotPut(stream, index, installs, self._records.encode(records))
+    def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> Iterator[Operation]:
+        """Yield the operations that replace the records up to an index; with `installs` also the later ones."""
+        return _snapshot(stream, index, records, self._records.encode, installs=installs)
 
     def close(self) -> None:
         """Sync the log, record its extent, and close the files.
@@ -286,7 +323,7 @@ class ReplicaLog:
                 self._streams.pop(name, None)
             case MembersKnown(names):
                 self.members = names
-            case StateSet() | SnapshotPut() | Appended():
+            case StateSet() | SnapshotPart() | SnapshotPut() | Appended():
                 self._streams.setdefault(operation.stream, StreamReader()).do(operation)
             case _:
                 assert_never(operation)
@@ -314,8 +351,41 @@ def _operations_of(name: str, stream: StoredStream, encode: Callable[[Sequence[R
     """Yield the operations that restore a whole stream."""
     yield StateSet(name, stream.hard_state)
     if stream.snapshot_index:
-        yield SnapshotPut(name, stream.snapshot_index, True, encode(stream.snapshot_records))
-    records = stream.records
-    for at in range(0, len(records), RECORDS_AT_ONCE):
-        part = records[at : at + RECORDS_AT_ONCE]
-        yield Appended(name, stream.snapshot_index + at + 1, len(part), False, encode(part))
+        yield from _snapshot(name, stream.snapshot_index, stream.snapshot_records, encode, installs=True)
+    if stream.records:
+        yield from _appended(name, stream.snapshot_index + 1, stream.records, encode, truncates=False)
+
+
+def _appended(
+    name: str,
+    first_index: int,
+    records: Sequence[Record],
+    encode: Callable[[Sequence[Record]], bytes],
+    *,
+    truncates: bool,
+) -> Iterator[Appended]:
+    for part in _parts(records):
+        yield Appended(name, first_index, len(part), truncates, encode(part))
+        first_index, truncates = first_index + len(part), False
+
+
+def _snapshot(
+    name: str, index: int, records: Sequence[Record], encode: Callable[[Sequence[Record]], bytes], *, installs: bool
+) -> Iterator[Operation]:
+    number, last = 0, next(parts := _parts(records))
+    for part in parts:
+        yield SnapshotPart(name, number, encode(last))
+        number, last = number + 1, part
+    yield SnapshotPut(name, index, installs, encode(last), number)
+
+
+def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """Yield the records in parts of bounded size, at least one; a larger record is alone."""
+    first, size_bytes = 0, 0
+    for at, record in enumerate(records):
+        payload_bytes = len(getattr(record, "payload", b""))
+        if at > first and (at - first >= RECORDS_AT_ONCE or size_bytes + payload_bytes > BODY_BYTES):
+            yield records[first:at]
+            first, size_bytes = at, 0
+        size_bytes += payload_bytes
+    yield records[first:]

@@ -36,13 +36,24 @@ class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
     state: StoredHardState
 
 
+class SnapshotPart(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Part `number`, counted from 0, of the records of the next `SnapshotPut`, which alone gives it an effect."""
+
+    stream: str
+    number: int
+    data: bytes
+
+
 class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """The operation that replaces the records up to `index` by these; with `installs` also the later ones."""
+    """The operation that replaces the records up to `index` by those of `part_count` parts before it and by its own;
+    with `installs` also the later ones.
+    """
 
     stream: str
     index: int
     installs: bool
     data: bytes
+    part_count: int = 0
 
 
 class Appended(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -67,7 +78,7 @@ class MembersKnown(msgspec.Struct, frozen=True, array_like=True, tag=5):
     names: list[str]
 
 
-Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped | MembersKnown
+Operation: TypeAlias = StateSet | SnapshotPart | SnapshotPut | Appended | Dropped | MembersKnown
 
 
 class StoredStream(msgspec.Struct, frozen=True):
@@ -95,7 +106,9 @@ class StreamReader:
         self.hard_state = StoredHardState()
         """The epoch and vote."""
         self._snapshot_index = 0
-        self._snapshot = b""
+        self._snapshot: list[bytes] = []
+        self._snapshot_parts: list[bytes] = []
+        """Those that no `SnapshotPut` has followed: after a crash it never will."""
         self._parts: list[_Part] = []
 
     @property
@@ -104,7 +117,7 @@ class StreamReader:
         last = self._parts[-1] if self._parts else None
         return self._snapshot_index if last is None else last.first_index + last.count - 1
 
-    def do(self, operation: StateSet | SnapshotPut | Appended) -> None:
+    def do(self, operation: StateSet | SnapshotPart | SnapshotPut | Appended) -> None:
         """Replay one operation.
 
         Raises:
@@ -113,13 +126,19 @@ class StreamReader:
         match operation:
             case StateSet(_, state):
                 self.hard_state = state
-            case SnapshotPut(_, index, installs, data):
+            case SnapshotPart(_, number, data):
+                del self._snapshot_parts[number:]
+                self._snapshot_parts.append(data)
+            case SnapshotPut(_, index, installs, data, part_count):
+                parts, self._snapshot_parts = self._snapshot_parts[:part_count], []
+                if len(parts) < part_count:
+                    raise LookupError(f"{len(parts)} of {part_count} parts of a snapshot up to {index}")
                 if not installs and not self._snapshot_index <= index <= self.last_index:
                     raise LookupError(f"a snapshot up to {index} of the records up to {self.last_index}")
                 self._cut_before(index + 1)
                 if installs:
                     self._parts.clear()
-                self._snapshot_index, self._snapshot = index, data
+                self._snapshot_index, self._snapshot = index, [*parts, data]
             case Appended(_, first_index, count, truncates, data):
                 if truncates and first_index > self._snapshot_index:
                     self._cut_from(first_index)
@@ -137,7 +156,9 @@ class StreamReader:
         records: list[Record] = []
         for part in self._parts:
             records += decode(part.data)[part.skipped_count : part.skipped_count + part.count]
-        snapshot = decode(self._snapshot) if self._snapshot_index else ()
+        snapshot: list[Record] = []
+        for data in self._snapshot if self._snapshot_index else ():
+            snapshot += decode(data)
         return StoredStream(self.hard_state, self._snapshot_index, snapshot, records)
 
     def _cut_from(self, index: int) -> None:

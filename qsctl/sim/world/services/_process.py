@@ -193,6 +193,8 @@ class WatchedReplicaLog(ReplicaLog):
     ) -> None:
         self._watch = watch
         self._decode = records.decode
+        self._parts: dict[str, list[bytes]] = {}
+        """Those of a snapshot that is not written whole yet, by stream."""
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
 
     def pop_found(self) -> dict[str, StoredStream]:
@@ -218,9 +220,14 @@ class WatchedReplicaLog(ReplicaLog):
         match operation:
             case replica_stream.StateSet(stream, state):
                 return [SetHardState(stream, HardState(*msgspec.structs.astuple(state)))]
+            case replica_stream.SnapshotPart(stream, number, data):
+                parts = self._parts.setdefault(stream, [])
+                parts[number:] = [data]
+                return []
             case replica_stream.SnapshotPut(stream, index, installs, data):
                 kind = Install if installs else Compact
-                return [kind(stream, index, self._decode(data))]
+                encoded = (*self._parts.pop(stream, ()), data)
+                return [kind(stream, index, [record for each in encoded for record in self._decode(each)])]
             case replica_stream.Appended(stream, first_index, count, truncates, data):
                 done: list[Operation] = [Truncate(stream, first_index)] if truncates else []
                 return [*done, Append(stream, first_index, self._decode(data))] if count else done

@@ -1,0 +1,88 @@
+"""A wiped member of a queue that holds much catches up by a snapshot, and receives its master's heartbeats meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.instant import SECOND_NS
+from tests.campaigns import is_campaign, trials
+from tests.dds import watched_service
+from tests.dds.cluster import SERVICE, Cluster
+from tests.dds.cluster_commands import Shell, produced, replicas
+from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
+
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.campaign, pytest.mark.slow]
+
+SAMPLES = trials("QSCTL_TEST_HELD_SAMPLES", 100, 512)
+PAYLOAD = bytes(2 * 1024 * 1024)
+TIMEOUT_S = int(os.environ.get("QSCTL_TEST_HELD_TIMEOUT_S", "3"))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
+    service = SERVICE.replace("{sec}", str(TIMEOUT_S)).replace("{nanosec}", "0")
+    cluster = Cluster(tmp_path, domain, program=(watched_service.__file__,), service=service)
+    yield cluster
+    cluster.end()
+
+
+def fill(domain: int) -> None:
+    """Let the queue hold all samples, and write enough about them that the members compact their logs."""
+    with QueueProducer("Orders", domain, window_count=4) as producer:
+        producer.wait_for_queue(PATIENCE_S)
+        for _ in range(SAMPLES):
+            producer.write(PAYLOAD, timeout_s=PATIENCE_S)
+        assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
+    with QueueConsumer("Orders", "S", domain) as consumer:
+        consumer.wait_for_queue(PATIENCE_S)
+        count, deadline = 0, time.monotonic() + PATIENCE_S
+        while count < SAMPLES and time.monotonic() < deadline:
+            for sample in consumer.receive(4, 0.5):
+                sample.reject()
+                count += 1
+        assert count >= SAMPLES
+
+
+def test_wiped_member_of_a_queue_that_holds_much_catches_up(cluster: Cluster, domain: int) -> None:
+    qsctl = Shell(domain)
+    cluster.await_all("P/S/Orders")
+    fill(domain)
+    master = cluster.await_all("P/S/Orders")
+    wiped = next(name for name in cluster.services if name != master)
+    service = cluster.services[wiped]
+    cluster.kill(wiped)
+    for path in service.directory.iterdir():
+        if path not in (service.file, service.log):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    began_s = time.monotonic()
+    service.start()
+
+    def is_caught_up() -> bool:
+        found = {str(each["service"]): each for each in replicas(qsctl)}
+        lags = [each["lag_count"] for each in found.values() if each["role"] == "master"]
+        return wiped in found and found[wiped]["role"] in ("slave", "master") and lags == [0]
+
+    assert eventually(is_caught_up), replicas(qsctl)
+    took_s = time.monotonic() - began_s
+    lines = [line.split() for line in (service.directory / watched_service.HEARD).read_text("ascii").splitlines()]
+    heard_ns, memory_bytes = [int(at) for at, _, _ in lines], [int(size) for _, size, _ in lines]
+    kinds = {kind for _, _, kind in lines}
+    longest_s = max(later - earlier for earlier, later in itertools.pairwise(heard_ns)) / SECOND_NS
+    held_bytes = SAMPLES * len(PAYLOAD)
+    print(
+        f"{held_bytes / 1e6:.0f} MB in {took_s:.1f} s; longest gap {longest_s:.3f} s; {max(memory_bytes) / 1e6:.0f} MB of memory"
+    )
+    assert "SnapshotPiece" in kinds
+    assert max(memory_bytes) < 3 * held_bytes + 300_000_000
+    if is_campaign():  # an ordinary run shares the machine with others
+        assert longest_s < TIMEOUT_S / 3
+    assert produced(qsctl, "more") == (1, 0)
