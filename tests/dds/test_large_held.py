@@ -1,4 +1,4 @@
-"""A wiped member of a queue that holds much catches up by a snapshot, and receives its master's heartbeats meanwhile."""
+"""A wiped member of a queue that holds much catches up by a snapshot, and receives heartbeats of its master meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.campaign, pytest.m
 
 SAMPLES = trials("QSCTL_TEST_HELD_SAMPLES", 100, 512)
 PAYLOAD = bytes(2 * 1024 * 1024)
+MEMORY_BESIDE_BYTES = 400_000_000
+"""What a member needs beside the samples that it holds: the program, and what is on its way."""
 TIMEOUT_S = int(os.environ.get("QSCTL_TEST_HELD_TIMEOUT_S", "3"))
 
 
@@ -52,7 +54,9 @@ def fill(domain: int) -> None:
         assert count >= SAMPLES
 
 
-def test_wiped_member_of_a_queue_that_holds_much_catches_up(cluster: Cluster, domain: int) -> None:
+def test_wiped_member_of_a_queue_that_holds_much_catches_up(
+    cluster: Cluster, domain: int, record_property: Callable[[str, object], None]
+) -> None:
     qsctl = Shell(domain)
     cluster.await_all("P/S/Orders")
     fill(domain)
@@ -75,14 +79,14 @@ def test_wiped_member_of_a_queue_that_holds_much_catches_up(cluster: Cluster, do
     took_s = time.monotonic() - began_s
     lines = [line.split() for line in (service.directory / watched_service.HEARD).read_text("ascii").splitlines()]
     heard_ns, memory_bytes = [int(at) for at, _, _ in lines], [int(size) for _, size, _ in lines]
-    kinds = {kind for _, _, kind in lines}
     longest_s = max(later - earlier for earlier, later in itertools.pairwise(heard_ns)) / SECOND_NS
     held_bytes = SAMPLES * len(PAYLOAD)
-    print(
-        f"{held_bytes / 1e6:.0f} MB in {took_s:.1f} s; longest gap {longest_s:.3f} s; {max(memory_bytes) / 1e6:.0f} MB of memory"
+    figures = (
+        f"{held_bytes} held, caught up in {took_s:.1f} s, longest gap {longest_s:.3f} s, memory {max(memory_bytes)}"
     )
-    assert "SnapshotPiece" in kinds
-    assert max(memory_bytes) < 3 * held_bytes + 300_000_000
+    record_property("figures", figures)
+    assert "SnapshotPiece" in {kind for _, _, kind in lines}
+    assert max(memory_bytes) < held_bytes + MEMORY_BESIDE_BYTES, figures
     if is_campaign():  # an ordinary run shares the machine with others
-        assert longest_s < TIMEOUT_S / 3
+        assert longest_s < TIMEOUT_S / 3, figures
     assert produced(qsctl, "more") == (1, 0)

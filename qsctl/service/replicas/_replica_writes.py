@@ -1,8 +1,9 @@
 """The writes of replicas to their log, with one sync in progress while the service works on [QS 7.1].
 
-Decides: when the log is written, synced and compacted. Queues that are not replicated have other files and another
-sync: neither waits for the other. A failed write or sync is not repeated: the replicas send nothing until the process
-is restarted.
+Decides: when the log is written, synced and compacted, and in which thread: a large write is encoded, written and
+synced part by part in another one, so that no step of the loop takes longer than the encoding of
+`WRITTEN_AT_ONCE_BYTES`. Queues that are not replicated have other files and another sync: neither waits for the other.
+A failed write or sync is not repeated: the replicas send nothing until the process is restarted.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ never stored here.
 
 Each write is a group that begins with a mark, and is written once the group before it is durable: after a crash an
 incomplete group behind the last mark is cut, and frames missing before it are damage. An operation is read whole or not
-at all. The register of the directory has the extent of the log when it was closed properly: a shorter one has lost its
-end.
+at all. One with many records, or large ones, is written as several, and a snapshot as parts that have an effect once
+the last one is there: other threads go on in between, and no length is too large for a frame. The register of the
+directory has the extent of the log when it was closed properly: a shorter one has lost its end.
 """
 
 from __future__ import annotations
