@@ -1,4 +1,4 @@
-"""A wiped member of a queue that holds much catches up by a snapshot, and receives heartbeats of its master meanwhile."""
+"""A wiped member of a queue that holds much catches up by a snapshot, and receives heartbeats meanwhile."""
 
 from __future__ import annotations
 
