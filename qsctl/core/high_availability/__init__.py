@@ -82,8 +82,8 @@ Losses. A replica whose log is gone, damaged, or shorter than at its orderly clo
 is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss
 (`ReplicaRejoined`). Where too few logs are left, a group forms by an operator's command (`qsctl member force-quorum`);
 volatile replicas form anew once all are present. A master on whose disk no sync ends for `master_timeout` follows, and
-begins no election until one ends (`disk_watch`). A write or sync that failed is not tried again: the replica is silent
-until its process starts again.
+begins no election until one ends (`disk_watch`); one on a quick disk, whose syncs its loop waits for, is silent as
+long. A write or sync that failed is not tried again: the replica is silent until its process starts again.
 
 Refused without effect, counted, and reported (`FrameRefused`): a vote, confirmation or sample of a process that is not
 a member, and any frame of another creation of the queue; an epoch that is too far ahead; entries or a snapshot of a
@@ -142,13 +142,14 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`,
-  `test_a_master_whose_disk_hangs_follows_until_the_disk_answers`, tests/service,
+  `test_a_master_whose_disk_hangs_follows_until_the_disk_answers`, tests/dds, test_hanging_disk.py, tests/service,
   `test_a_log_that_lost_its_end_after_an_orderly_stop_has_no_vote`;
 - snapshots: `test_snapshot_comes_in_bounded_pieces_and_no_more_of_them_than_may_be_unconfirmed`,
   `test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece`,
   `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py, and
   with processes from wheels of two commits tests/dds, test_two_versions.py;
-- limits: test_mastery.py, and tests/dds,
+- limits: test_mastery.py, tests/service,
+  `test_large_writes_are_encoded_and_written_in_another_thread`, and tests/dds, test_large_held.py (memory, too),
   `test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not`;
 - order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,
   `test_heartbeat_passes_the_samples_that_wait_for_a_member`, and tests/world,
