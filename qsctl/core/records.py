@@ -186,13 +186,15 @@ class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """The configuration of a cluster from here on [QS 7.2]: the first master's own, or that of a snapshot.
 
     `queue` is the name of the stream. `origin` distinguishes this log from any other of the same members. `subscribers`
-    are grouped by domain participant. `created` maps the full name of each resource to the log entry that created it.
+    are grouped by domain participant. `created` maps the full name of each resource to the log entry that created it,
+    `members` to the voters and the learners that its replication group began with, where its creation named them.
     """
 
     queue: str
     origin: str
     subscribers: dict[str, tuple[SharedSubscriberSettings, ...]]
     created: dict[str, int]
+    members: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaigns import trials
-from tests.dds.cluster import Cluster, loads
+from tests.dds.cluster import SERVICE, Cluster, loads
 from tests.dds.cluster_commands import Shell, replicas
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import eventually
@@ -21,6 +21,15 @@ from tests.patience import PATIENCE_S
 
 REPLACED = trials("QSCTL_TEST_REPLACED", 1, 20)
 QUEUES = ("P/S/Orders", "P/S/Quick")
+PROTOCOL = """
+<replication_settings>
+  <queue_instances>{instances}</queue_instances>
+  <master_timeout><sec>{sec}</sec><nanosec>{nanosec}</nanosec></master_timeout>
+</replication_settings>
+"""
+COMMON = """
+<persistence><kind>PERSISTENT</kind></persistence><configuration_replication/>
+"""
 pytestmark = pytest.mark.xdist_group("cluster")
 
 
@@ -33,7 +42,8 @@ def domain() -> Iterator[int]:
 
 def changed(qsctl: Shell, action: str, member: str, queue: str) -> bool:
     """Whether a change was made now."""
-    return f"OK: {queue}: voters:" in qsctl("member", action, member, queue)
+    named = "--configuration" if queue == "configuration" else queue
+    return f"OK: {queue}: voters:" in qsctl("member", action, member, named)
 
 
 def grow(cluster: Cluster, qsctl: Shell, directory: Path, name: str, *arguments: str) -> None:
@@ -117,5 +127,36 @@ def test_member_that_joined_stays_one_when_it_restarts_and_a_different_list_is_r
         (line,) = [each for each in first.log.read_text().splitlines() if "members_differ" in each]
         assert "formed=['Cluster_1_A', 'Cluster_1_B'] named=['Cluster_1_A', 'Cluster_1_Z']" in line
         assert {each["quorum_count"] for each in replicas(qsctl)} == {2}
+    finally:
+        cluster.end()
+
+
+def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left(tmp_path: Path, domain: int) -> None:
+    """The members are those of the replicated configuration; one joined, one was removed, and one more is dead."""
+    replicated = PROTOCOL + SERVICE.replace("<service_qos>", f"<service_qos>{COMMON}")
+    cluster = Cluster(tmp_path, domain, service=replicated, queues="")
+    qsctl = Shell(domain)
+    joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
+    try:
+        cluster.await_all("configuration")
+        cluster.services["Cluster_1_D"] = joined
+        for action in ("add", "promote"):
+            assert eventually(lambda: changed(qsctl, action, "Cluster_1_D", "configuration"), PATIENCE_S), action  # noqa: B023
+        first, second, *_ = (
+            name for name in cluster.services if name not in (cluster.master("configuration"), "Cluster_1_D")
+        )
+        assert eventually(lambda: changed(qsctl, "remove", first, "configuration"), PATIENCE_S)
+        cluster.services.pop(first).end()
+        cluster.kill(second)
+        assert "OK" in qsctl("create-queue", "Orders", "--target", "Cluster_1*")
+        assert eventually(lambda: {each["role"] for each in replicas(qsctl)} == {"master", "slave"}, PATIENCE_S)
+        left = sorted({*cluster.services})
+        assert [(each["member"], each["vote"]) for each in qsctl.document("member", "list", "Orders")] == [
+            (name, "voter") for name in left
+        ]
+        cluster.services[second].start()
+        assert eventually(
+            lambda: [each["lag_count"] for each in qsctl.document("member", "list", "Orders")] == [0] * 3, PATIENCE_S
+        )
     finally:
         cluster.end()

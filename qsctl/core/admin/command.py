@@ -28,11 +28,23 @@ class CommandAction(StrEnum):
     SHUTDOWN = "SHUTDOWN"
 
 
+class FirstMembers(msgspec.Struct, frozen=True, array_like=True):
+    """The members that a replication group begins with, by application name."""
+
+    voters: tuple[str, ...]
+    learners: tuple[str, ...] = ()
+
+
 class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
-    """CREATE a shared reader queue in a shared subscriber [QS 5.4.1]."""
+    """CREATE a shared reader queue in a shared subscriber [QS 5.4.1].
+
+    `members` is set by the master of a replicated configuration once its members have changed: those that a replicated
+    queue begins with. None: those that the cluster was formed with.
+    """
 
     subscriber: ResourceIdentifier
     settings: SharedReaderQueueSettings
+    members: FirstMembers | None = None
 
 
 class Creation(msgspec.Struct, frozen=True, array_like=True):
@@ -167,10 +179,11 @@ class MoveSamples(msgspec.Struct, frozen=True, tag="move_samples"):
 
 
 class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
-    """CREATE a shared subscriber in a domain participant [QS 5.4.7]."""
+    """CREATE a shared subscriber in a domain participant [QS 5.4.7]; `members` as in `CreateQueue`."""
 
     participant: ResourceIdentifier
     settings: SharedSubscriberSettings
+    members: FirstMembers | None = None
 
 
 class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):

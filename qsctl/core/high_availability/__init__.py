@@ -63,7 +63,9 @@ nor within that time after its start, unless it is new to the group. A master wi
 `master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds all, and
 hands over (`Farewell`).
 
-Members (`members`). A group is formed with `queue_instances` members that have a vote. From then on its log lists them:
+Members (`members`). A group is formed with `queue_instances` members that have a vote; one that a command creates after
+the members of a replicated configuration changed, with those, which the entry of the command names. Its hard state has
+them, and its first master lists them in the log, for a member that loses both. From then on its log lists them:
 an operator's command adds a learner, which receives the log and counts for no quorum, gives one that has caught up a
 vote, or removes a member. One member is changed at a time, so that any quorum of the former list overlaps with any of
 the latter. A list takes effect at a replica once it is appended there, durable or not, and is taken back with its
@@ -138,7 +140,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - elections: `test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come`,
   `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
-- members: test_member_changes.py, their status: test_member_status.py, and under drawn faults
+- members: test_member_changes.py, test_created_members.py, their status: test_member_status.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`,

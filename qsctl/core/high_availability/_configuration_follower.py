@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability._followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
-from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration, Subscribers
+from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration, Subscribers, with_members
 from qsctl.core.messages import Write
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord
@@ -81,8 +81,10 @@ class ConfigurationFollower:
         assert replica is not None, "it has a replica"
         if write.identity in self.configuration.outcomes or replica.log.uncommitted_index(self.name, write.identity):
             return
-        position = replica.log.last_index + 1
-        self.record(now, Enqueued(self.name, position, write.identity, now, INFINITE_NS, payload=write.payload))
+        position, payload = replica.log.last_index + 1, write.payload
+        if (members := replica.members_of_creations(now)) is not None:
+            payload = with_members(payload, members)
+        self.record(now, Enqueued(self.name, position, write.identity, now, INFINITE_NS, payload=payload))
 
     # What follows a log.
 

@@ -6,9 +6,9 @@ most one more than the highest that a quorum was seen in. An epoch counts as see
 to a question of this very process; an unsolicited frame is not an answer. Of a quorum of answers (this replica among
 them) the highest counts: a group with a quorum can always continue, whatever the others missed. A replica that missed
 changes of the members may know none of the present ones; so the answer of a process that it does not know counts by
-itself, if that has more of the group's log: it may be a member by an entry that this replica lacks. A frame that is
-further ahead has no effect; it makes this replica ask, so that the sender's next one is followed if the sender itself
-confirms its epoch.
+itself, if that has more of the group's log: it may be a member by an entry that this replica lacks. So does any such
+answer at a replica that has no vote: most of those that it knows may be gone. A frame that is further ahead has no
+effect; it makes this replica ask, so that the sender's next one is followed if the sender itself confirms its epoch.
 
 A trial raises no epoch at all, and neither does an answer to one.
 """
@@ -34,7 +34,7 @@ class SeenEpochs:
         self._members = members
         self._answers: dict[str, int] = {}
         self._later = 0
-        """The highest epoch that a process stated which may be a member by entries that this replica lacks."""
+        """The highest epoch that a process stated which has entries that this replica lacks, where that suffices."""
 
     def note(self, replica: str, epoch: int) -> None:
         """Note what a replica answered to a question of this process; what no cluster comes to counts for nothing."""
@@ -42,7 +42,7 @@ class SeenEpochs:
             self._answers[replica] = max(epoch, self._answers.get(replica, 0))
 
     def note_later(self, epoch: int) -> None:
-        """Note what a process answered that is not listed here, and that has more of the group's log."""
+        """Note what a process answered that has more of the group's log, and that needs no quorum beside it."""
         if epoch <= SEEN_MAX:
             self._later = max(epoch, self._later)
 

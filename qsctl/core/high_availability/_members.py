@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
-from qsctl.core.admin.command import MemberAction
+from qsctl.core.admin.command import FirstMembers, MemberAction
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.records import MembersChanged
 from qsctl.errors import Refused
@@ -58,6 +58,14 @@ class GroupMembers:
     def form_with(self, names: Sequence[str], *, is_joining: bool = False) -> None:
         """Set the members that the group was formed with."""
         self._first = MembersChanged(self._stream, tuple(names), (self.name,) if is_joining else ())
+        self._take(self._first, self._first)
+        self.look()
+
+    def begin_with(self, members: FirstMembers) -> None:
+        """Set the members that the group was created with; another replica joins them."""
+        is_joining = self.name not in (*members.voters, *members.learners)
+        learners = (*members.learners, self.name) if is_joining else members.learners
+        self._first = MembersChanged(self._stream, members.voters, learners)
         self._take(self._first, self._first)
         self.look()
 

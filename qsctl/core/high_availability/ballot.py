@@ -35,7 +35,8 @@ class HardState(msgspec.Struct, frozen=True, array_like=True):
 
     `floor_epoch` and `floor_index`: no candidate whose log is less up to date gets the vote, for the group formed anew
     when some replica had that much. `incarnation` is that of the group once it is agreed, 0 before; `left` are those of
-    the groups of this name that this replica was in earlier, latest last.
+    the groups of this name that this replica was in earlier, latest last. `voters` and `learners` are the members that
+    the group was created with, until its log lists them; no voters: those that the cluster was formed with.
     """
 
     epoch: int = 0
@@ -44,6 +45,8 @@ class HardState(msgspec.Struct, frozen=True, array_like=True):
     floor_index: int = 0
     incarnation: int = 0
     left: tuple[int, ...] = ()
+    voters: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
 
     def leaving(self, incarnation: int) -> tuple[int, ...]:
         """Return `left` with one more."""

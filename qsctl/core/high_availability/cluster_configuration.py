@@ -21,6 +21,7 @@ from qsctl.core.admin.command import (
     Creation,
     DeleteQueue,
     DeleteSubscriber,
+    FirstMembers,
     UpdateQueue,
 )
 from qsctl.core.admin.handle import LongAnswer, handle
@@ -54,6 +55,17 @@ def encoded(command: Change) -> bytes:
     return _encode(command)
 
 
+def with_members(payload: bytes, members: FirstMembers) -> bytes:
+    """Return the payload of a command; of one that creates, with the members that groups begin with."""
+    try:
+        command = _decode(payload)
+    except UNREADABLE:
+        return payload  # its outcome states that
+    if isinstance(command, CreateQueue | CreateSubscriber):
+        return encoded(structs.replace(command, members=members))
+    return payload
+
+
 class ClusterConfiguration:
     """The configuration of a cluster, entry by entry.
 
@@ -71,6 +83,8 @@ class ClusterConfiguration:
         """It is the configuration after this entry."""
         self.created: dict[str, int] = {}
         """The entry that created what a command created, by full name; what the first master had is not in it."""
+        self.members: dict[str, FirstMembers] = {}
+        """The members that groups begin with, by the full names of what commands created, where these named them."""
         self.outcomes: OrderedDict[SampleIdentity, Reply] = OrderedDict()
         """The outcomes of the latest commands, oldest first."""
         self._latest: dict[Guid, int] = {}
@@ -98,6 +112,7 @@ class ClusterConfiguration:
             if isinstance(record, ConfigurationKnown):
                 self.origin = record.origin
                 self.created = dict(record.created)
+                self.members = {name: FirstMembers(*lists) for name, lists in record.members.items()}
                 self._host = _host(record.subscribers)
             elif isinstance(record, Remembered):
                 self._next_position = record.next_position
@@ -138,7 +153,8 @@ class ClusterConfiguration:
 
     def snapshot(self) -> Iterator[QueueRecord]:
         """Return the records that replace all entries so far."""
-        yield ConfigurationKnown(self._stream, self.origin, dict(self.subscribers()), dict(self.created))
+        members = {name: (each.voters, each.learners) for name, each in self.members.items()}
+        yield ConfigurationKnown(self._stream, self.origin, dict(self.subscribers()), dict(self.created), members)
         yield Remembered(self._stream, self._next_position, tuple(self.outcomes))
 
     def subscribers(self) -> Subscribers:
@@ -190,9 +206,14 @@ class ClusterConfiguration:
         """Enter what a command created, and forget what it deleted."""
         if names := created_names(command):
             self.created |= dict.fromkeys(names, index)
+            members = command.members if isinstance(command, CreateQueue | CreateSubscriber) else None
+            self.members = {name: each for name, each in self.members.items() if name not in names}
+            if members is not None:
+                self.members |= dict.fromkeys(names, members)
         else:
             hosted = set(names_of(self.subscribers()))
             self.created = {name: at for name, at in self.created.items() if name in hosted}
+            self.members = {name: each for name, each in self.members.items() if name in hosted}
 
 
 def check_hostable(known: ConfigurationKnown) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, FirstMembers
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -137,6 +137,12 @@ class Configuration:
         """Return the origin of the log, and the latest of its entries that created one of these; 0: none did."""
         configuration = self._follower.configuration
         return configuration.origin, max((configuration.created.get(name, 0) for name in names), default=0)
+
+    def members_of(self, names: Iterable[str]) -> FirstMembers | None:
+        """Return the members that a group begins with, by the command that created it; None: it named none."""
+        configuration = self._follower.configuration
+        created = {configuration.created.get(name, 0): name for name in names}
+        return configuration.members.get(created[max(created)])
 
     def next_deadline(self) -> Nanoseconds:
         """Return when there is something to do though nothing comes; an instant that has passed: now."""

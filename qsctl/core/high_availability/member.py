@@ -306,7 +306,10 @@ class Member:
         for replica in self.replicas.values():
             if self.configuration is not None and replica is self.configuration.replica:
                 for message in replica.clients.pop_released():
-                    self.configuration.note_answer(self.time.now, message)
+                    if type(message) is CommandReply:  # about the members, not about the configuration
+                        self._messages.append(message)
+                    else:
+                        self.configuration.note_answer(self.time.now, message)
                 self._messages += self.configuration.pop_replies()
             else:
                 self._messages += replica.clients.pop_released()
@@ -510,11 +513,12 @@ class Member:
         if earlier is None:
             earlier = self.ended.pop(replica.stream, stored.hard_state)
         incarnation, is_fresh = self._creation(replica)
-        replica.create(incarnation, earlier.leaving(earlier.incarnation), is_fresh=is_fresh)
+        members = None if self.configuration is None else self.configuration.members_of(_names_of(replica))
+        replica.create(incarnation, earlier.leaving(earlier.incarnation), is_fresh=is_fresh, members=members)
 
     def _creation(self, replica: Replica) -> tuple[Incarnation, bool]:
         """Return the incarnation that a command gave to a group, and whether it can have been here before."""
-        names = [name for queue in replica.follower.queues for name in (queue.name, queue.name.rpartition("/")[0])]
+        names = _names_of(replica)
         if self.configuration is None:
             return self._given(*names), True
         _, index = self.configuration.created_by(names)
@@ -586,6 +590,11 @@ class Member:
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
         self._moves_samples |= ready.moves_samples and bool(self._batches)
+
+
+def _names_of(replica: Replica) -> list[str]:
+    """Return the full names of a group's queues, and of the subscriber that each is in."""
+    return [name for queue in replica.follower.queues for name in (queue.name, queue.name.rpartition("/")[0])]
 
 
 def _has_log(stored: StoredLog) -> bool:

@@ -20,7 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
-from qsctl.core.admin.command import MemberAction
+from msgspec import structs
+
+from qsctl.core.admin.command import FirstMembers, MemberAction
 from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
 from qsctl.core.high_availability._disk_watch import DiskWatch
@@ -54,7 +56,7 @@ from qsctl.core.high_availability.frames import (
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.versions import CONDITIONS, MEMBER_CHANGES, Versions
+from qsctl.core.high_availability.versions import CONDITIONS, FIRST_MEMBERS, MEMBER_CHANGES, Versions
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
@@ -172,24 +174,36 @@ class Replica:
 
     def name_members(self, now: Nanoseconds, names: Sequence[str], *, is_joining: bool) -> None:
         """Take the names of the members that the group was formed with, where they were not known before."""
-        self.members.form_with(names, is_joining=is_joining)
-        self._follow_members(now)
+        if not self.ballot.state.voters:
+            self.members.form_with(names, is_joining=is_joining)
+            self._follow_members(now)
 
     # Start.
 
-    def create(self, incarnation: Incarnation, left: tuple[int, ...], *, is_fresh: bool) -> None:
+    def create(
+        self,
+        incarnation: Incarnation,
+        left: tuple[int, ...],
+        *,
+        is_fresh: bool,
+        members: FirstMembers | None = None,
+    ) -> None:
         """Be of a group that a command created, before `start`.
 
         Args:
             incarnation: what the command calls the group; nil: nothing.
             left: the groups of the name that this member was in before.
             is_fresh: whether this member cannot have been in this group before, and lost its log.
+            members: those that the command named; None: those that the cluster was formed with.
 
         Where it is among those that it left, it joined the group by what others answered, before its own DELETE and
         CREATE were carried out: what it promised there is forgotten.
         """
         is_fresh = is_fresh and incarnation not in left
         self.ballot.state = HardState(incarnation=incarnation, left=tuple(each for each in left if each != incarnation))
+        if members is not None:
+            self.members.begin_with(members)
+            self.ballot.state = structs.replace(self.ballot.state, voters=members.voters, learners=members.learners)
         if not incarnation and self.is_persistent:
             self.ballot.be_new()
         elif not (incarnation and is_fresh):
@@ -207,7 +221,9 @@ class Replica:
             is_lost: what was in the store is gone, or a part of it.
             is_new: there never was a store, as far as the driver can know.
         """
-        self.ballot.state = stored.hard_state
+        self.ballot.state = state = stored.hard_state
+        if state.voters:
+            self.members.begin_with(FirstMembers(state.voters, state.learners))
         if stored.snapshot_index:
             began = stored.snapshot_records[0]
             assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
@@ -471,7 +487,8 @@ class Replica:
         return ""
 
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
-        if roll.answers is not None and roll.sender not in self.members.others:
+        needs_quorum = roll.sender in self.members.others and self.members.may_lead
+        if not needs_quorum and self._is_answer_of_longer_log(roll):
             self.epochs.note_later(roll.epoch)
         if not self._learner.receive(now, roll, self.run):
             return
@@ -590,6 +607,8 @@ class Replica:
         self._arriving.forget()
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
         self.follower.take_over(now, index, assigned)
+        if self.ballot.state.voters and self.log.members_at(self.log.last_index) is None:
+            self.change_members(now, self.members.latest)  # a member that lost its own record of them needs the entry
         self.producers.take_over(now)
         self.mastery.beat(now)
         self.commit(now)
@@ -688,6 +707,17 @@ class Replica:
                 )
         return changed
 
+    def members_of_creations(self, now: Nanoseconds) -> FirstMembers | None:
+        """Return the members that groups begin with which commands of this log create; None: those at first.
+
+        Those of this log, once they have changed and no present member would create a group without them.
+        """
+        latest = self.log.members_at(self.log.last_index)
+        present = [] if self.mastery is None else self.mastery.present(now)
+        if latest is None or any(self.versions.of(peer.name) < FIRST_MEMBERS for peer in present):
+            return None
+        return FirstMembers(latest.voters, latest.learners)
+
     def change_members(self, now: Nanoseconds, changed: MembersChanged) -> int:
         """Put a list of members into the log, after `check_member_change`; return its index."""
         index = self.log.last_index + 1
@@ -720,17 +750,24 @@ class Replica:
         was removed and does not know that gets no vote of those that do: their logs are more up to date.
         """
         own = self.incarnation
-        is_of_group = abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
         if frame.sender != self.name:
-            if is_of_group and isinstance(frame, Canvass | OfMaster):
+            if self._is_of_group(frame) and isinstance(frame, Canvass | OfMaster):
                 return ""
             if isinstance(frame, Roll):
                 if frame.answers is None and frame.incarnation in (0, own, -own):
                     return ""
-                is_ahead = LastEntry(frame.last_epoch, frame.last_index) > self.log.last
-                if frame.answers == self.run and is_of_group and is_ahead:
+                if self._is_answer_of_longer_log(frame):
                     return ""
         return "it is not a member of this replication group"
+
+    def _is_of_group(self, frame: Frame) -> bool:
+        own = self.incarnation
+        return abs(frame.incarnation) == abs(own) if own else frame.incarnation > 0
+
+    def _is_answer_of_longer_log(self, roll: Roll) -> bool:
+        """Return whether a process answered this one that has more of the group's log."""
+        is_ahead = LastEntry(roll.last_epoch, roll.last_index) > self.log.last
+        return roll.answers == self.run and self._is_of_group(roll) and is_ahead
 
     def hold(self, message: Outbound) -> None:
         """Let a message of a queue leave once it may."""

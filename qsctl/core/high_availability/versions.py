@@ -24,7 +24,10 @@ CONDITIONS: Final = 6
 HEARTBEATS: Final = 7
 """Version from which on a member receives `Heartbeat` frames."""
 
-VERSION: Final = 7
+FIRST_MEMBERS: Final = 8
+"""Version from which on a member creates a group with the members that the command names."""
+
+VERSION: Final = 8
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256

@@ -18,7 +18,7 @@ class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
     """The durable state of a replica's votes: the latest epoch that it has seen, and its vote in that epoch.
 
     `floor_epoch` and `floor_index` are the least log that a candidate must have to get its vote; further fields are the
-    incarnation of its group, and those of earlier groups of this name.
+    incarnation of its group, those of earlier groups of this name, and the members that the group was created with.
     """
 
     epoch: int = 0
@@ -27,6 +27,8 @@ class StoredHardState(msgspec.Struct, frozen=True, array_like=True):
     floor_index: int = 0
     incarnation: int = 0
     left: tuple[int, ...] = ()
+    voters: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
 
 
 class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
