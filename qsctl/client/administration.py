@@ -18,6 +18,7 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    Drain,
     FlagSamples,
     FlushQueue,
     ForceQuorum,
@@ -33,6 +34,7 @@ from qsctl.core.admin.command import (
     RemoveSamples,
     Shutdown,
     StartRecording,
+    StepDown,
     StopRecording,
     UpdateQueue,
 )
@@ -221,12 +223,42 @@ class Administration:
         Raises:
             Refused: the change cannot be made, or not now; the message states the remedy.
         """
-        replies = self.send(ChangeMembers(queue, action, member, is_trial))
+        return self._by_master(ChangeMembers(queue, action, member, is_trial))
+
+    def step_down(
+        self, queue: ResourceIdentifier | None, successor: str = "", *, is_trial: bool = False
+    ) -> CommandReply:
+        """Let the master of a replication group hand over; return its reply.
+
+        Args:
+            queue: a queue of the group; None: the replicated configuration.
+            successor: the member that becomes the master; empty: the most up to date.
+            is_trial: whether nothing is changed; the reply states which member it would be.
+
+        Raises:
+            Refused: no member, or not this one, holds all that is committed; the message states the remedy.
+        """
+        return self._by_master(StepDown(queue, successor, is_trial))
+
+    def drain(self, *, is_trial: bool = False) -> list[CommandReply]:
+        """Let a service hand over all that it is the master of; return its reply once it has.
+
+        Args:
+            is_trial: whether nothing is changed; the reply states what it would hand over.
+
+        Raises:
+            Refused: for some of it no other member holds all that is committed.
+        """
+        return self._done(Drain(is_trial))
+
+    def _by_master(self, command: Command) -> CommandReply:
+        """Send a command that the master of a group alone carries out; return its reply."""
+        replies = self.send(command)
         for each in replies:
             if each.reply.retcode is ReturnCode.OK:
                 return each
         _raise_first(replies, replies)
-        raise Refused("no service changed the members", remedy="The services may be of an earlier version.")
+        raise Refused("no master carried out the command", remedy="The services may be of an earlier version.")
 
     def shut_down(self) -> list[CommandReply]:
         """Stop the service [QS 5.4.9]."""

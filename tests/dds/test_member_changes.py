@@ -160,3 +160,48 @@ def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left
         )
     finally:
         cluster.end()
+
+
+def lead(cluster: Cluster, qsctl: Shell, queue: str, name: str) -> None:
+    """Let a member be the master of a queue."""
+    if cluster.master(queue) != name:
+        assert eventually(lambda: "hands over" in qsctl("member", "step-down", queue, "--to", name), PATIENCE_S)
+    assert eventually(lambda: cluster.master(queue) == name, PATIENCE_S)
+
+
+def replaced(qsctl: Shell, old: str, new: str, queue: str) -> None:
+    """Replace a member of a queue."""
+    words = ("member", "replace", old, new, queue)
+    assert f"remove {old}" in qsctl(*words, "--dry-run")
+    assert eventually(lambda: f"OK: {queue}: voters:" in qsctl(*words), PATIENCE_S)
+    assert f"{new} has the place of {old} already" in qsctl(*words)
+
+
+def test_masters_are_moved_and_drained_and_a_member_is_replaced_under_load(tmp_path: Path, domain: int) -> None:
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        for queue in QUEUES:
+            cluster.await_all(queue)
+        with loads(domain, "Orders", "Quick"):
+            for queue in QUEUES:
+                lead(cluster, qsctl, queue, "Cluster_1_A")
+            (planned,) = qsctl.document("member", "rebalance", "--dry-run")
+            assert (planned["former"], planned["is_done"]) == ("Cluster_1_A", False)
+            (moved,) = qsctl.document("member", "rebalance")
+            assert moved["is_done"]
+            assert sorted(map(cluster.master, QUEUES)) == sorted(["Cluster_1_A", moved["master"]])
+            assert qsctl.document("member", "rebalance", "--dry-run") == []
+            cluster.services["Cluster_1_D"] = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
+            for queue in QUEUES:
+                replaced(qsctl, "Cluster_1_B", "Cluster_1_D", queue)
+                members = [each["member"] for each in qsctl.document("member", "list", queue)]
+                assert members == ["Cluster_1_A", "Cluster_1_C", "Cluster_1_D"]
+            cluster.services.pop("Cluster_1_B").end()
+            drained = cluster.services.pop("Cluster_1_A")
+            assert "OK" in qsctl("shutdown", "--drain", "--target", "Cluster_1_A")
+            assert drained.process is not None
+            assert drained.process.wait(PATIENCE_S) == 0
+            assert {cluster.master(queue) for queue in QUEUES} <= {"Cluster_1_C", "Cluster_1_D"}
+    finally:
+        cluster.end()

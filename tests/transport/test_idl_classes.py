@@ -30,6 +30,7 @@ REPLICATED: Final = msgspec.structs.replace(
             MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs"),
             MemberStatus("Three", False),
         ),
+        group="P/S/Q",
     ),
 )  # fmt: skip
 DOMAINS: Final = {"P": 7}
@@ -77,7 +78,7 @@ def test_status_of_a_version_without_members_is_read() -> None:
         bodies.read_wire(of_module("RTI::QueuingService::Monitoring::SharedReaderQueueStatus"), octets)
     )
     assert REPLICATED.replication is not None
-    without = msgspec.structs.replace(REPLICATED.replication, members=())
+    without = msgspec.structs.replace(REPLICATED.replication, members=(), group="")
     assert read == msgspec.structs.replace(REPLICATED, replication=without)
 
 

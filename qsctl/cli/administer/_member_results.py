@@ -96,25 +96,36 @@ def members_table(members: Sequence[MemberRow]) -> Block:
 
 
 def members_seen(statuses: Iterable[FromService[SharedReaderQueueStatus]]) -> list[MemberRow]:
-    """Return the members of each replicated queue, each as reported by the best informed service.
+    """Return the members of each replicated queue, as the master of the latest epoch has them.
 
-    That is the master of the latest epoch; without one it is the member itself.
+    Without a master each member that answers has itself, and of the others their votes.
     """
-    best: dict[tuple[str, str], tuple[tuple[bool, int, bool, bool], MemberRow]] = {}
-    for service, status in statuses:
-        replication = status.replication
-        for member in () if replication is None else replication.members:
-            assert replication is not None, "it has members"
-            rank = _rank(service, replication, member)
-            key = (status.queue_name, member.name)
-            if key not in best or best[key][0] < rank:
-                best[key] = rank, _row(status.queue_name, service, member)
-    return [row for _, (_, row) in sorted(best.items())]
+    by_queue: dict[str, list[FromService[SharedReaderQueueStatus]]] = {}
+    for each in statuses:
+        if each.body.replication is not None:
+            by_queue.setdefault(each.body.queue_name, []).append(each)
+    rows: list[MemberRow] = []
+    for queue, found in sorted(by_queue.items()):
+        master = max(found, key=lambda each: _epoch_led(each.body.replication))
+        is_led = _epoch_led(master.body.replication) > 0
+        rows += _rows(queue, [master] if is_led else found)
+    return rows
 
 
-def _rank(service: str, replication: ReplicationStatus, member: MemberStatus) -> tuple[bool, int, bool, bool]:
-    is_master = replication.role == "master" and replication.has_quorum
-    return is_master, replication.epoch if is_master else 0, service == member.name, bool(member.role)
+def _epoch_led(replication: ReplicationStatus | None) -> int:
+    """Return the epoch of which a replica is the master; 0: it is none."""
+    is_master = replication is not None and replication.role == "master" and replication.has_quorum
+    return replication.epoch if replication is not None and is_master else 0
+
+
+def _rows(queue: str, found: Iterable[FromService[SharedReaderQueueStatus]]) -> list[MemberRow]:
+    """Return a row for each member: by its own service, or by the first that lists it."""
+    rows: dict[str, MemberRow] = {}
+    for service, status in found:
+        for member in status.replication.members if status.replication is not None else ():
+            if member.name not in rows or service == member.name:
+                rows[member.name] = _row(queue, service, member)
+    return [rows[name] for name in sorted(rows)]
 
 
 def _row(queue: str, service: str, member: MemberStatus) -> MemberRow:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._member_moves import Move, Moves, Replacement, moves_to_spread
 from qsctl.cli.administer._member_results import Members, members_seen
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
+from qsctl.cli.location import seconds
 from qsctl.cli.output.frames import Frame
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import TargetOptions
 from qsctl.core.admin.command import MemberAction
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.messages import CommandReply
 from qsctl.errors import Refused, UsageError
+from qsctl.identity import NIL_IDENTITY
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 if TYPE_CHECKING:
@@ -28,6 +35,15 @@ COMMANDS: Final = Commands(
     help="List and change the members of a replicated queue, or help one that lost a majority of its logs.",
 )
 
+_CATCHING_UP_S: Final = 0.5
+"""Time between two attempts to promote a member that has not caught up."""
+
+_MOVED_WITHIN_S: Final = 10
+"""Time within which a member becomes the master of a queue by a move."""
+
+_MOVING_S: Final = 0.1
+"""Time between two attempts at a move."""
+
 _CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
 
 QueueOrNone = Annotated[
@@ -35,6 +51,9 @@ QueueOrNone = Annotated[
     typer.Argument(
         metavar="[QUEUE]", help="Queue, named as in `get messages`; or give --configuration.", show_default=False
     ),
+]
+QueueName = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="Queue, named as in `get messages`.", show_default=False)
 ]
 ConfigurationOption = Annotated[
     bool,
@@ -47,9 +66,7 @@ MemberName = Annotated[
 
 @COMMANDS.command("list", examples=("qsctl member list Orders", "qsctl member list Orders -o json"))
 def list_members(
-    queue: Annotated[
-        str, typer.Argument(metavar="QUEUE", help="Queue, named as in `get messages`.", show_default=False)
-    ],
+    queue: QueueName,
     *,
     watch: WatchOptions,
     service: TargetOptions,
@@ -164,6 +181,152 @@ def _check_named(queue: str, configuration: bool, command: str) -> None:
             "a queue and --configuration are both given" if queue else "neither a queue nor --configuration is given",
             remedy=f"Name a queue, as in `qsctl member {command} Orders`, or give --configuration.",
         )
+
+
+@COMMANDS.command(
+    "step-down", examples=("qsctl member step-down Orders", "qsctl member step-down Orders --to Orders_B --dry-run")
+)
+def step_down(
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="MEMBER", help="Application name of the next master; left out: the most up to date voter."
+        ),
+    ] = "",
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    """Let the master of a replicated queue hand over to another member.
+
+    The next one is elected at once, without a time-out. Exits with 7 where the queue has no master, and where no other
+    voter, or not that of --to, answers and holds all that is committed.
+    """
+    _check_named(queue, configuration, "step-down")
+    with service.open() as administration:
+        resource = None if configuration else administration.queue_named(queue)
+        named = resource or _CONFIGURATION
+
+        def successor() -> list[Hit]:
+            reply = administration.step_down(resource, to, is_trial=True)
+            return [Hit(reply.replying_service, reply.reply.text)]
+
+        hits = consent.trial(successor)
+        if hits is not None:
+            return trial(named, hits)
+        return answers(named, [administration.step_down(resource, to)])
+
+
+@COMMANDS.command(
+    "replace",
+    examples=(
+        "qsctl member replace Orders_A Orders_D Orders",
+        "qsctl member replace Orders_A Orders_D Orders --dry-run",
+    ),
+)
+def replace(
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="Application name of the member that leaves.", show_default=False)
+    ],
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="Application name of the member that joins.", show_default=False)
+    ],
+    queue: QueueName,
+    *,
+    wait: Annotated[
+        str,
+        typer.Option(
+            "--wait", metavar="DURATION", help="Longest wait until the new member has caught up, such as 90s or 10m."
+        ),
+    ] = "10m",
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> ServiceAnswers:
+    """Replace a member of a replicated queue, a dead one too: add, wait until level, promote, remove.
+
+    The machine of the new one runs `qsctl serve --join`. Run it again after a failure: it goes on where it was. Exits
+    with 7 where a step is refused, with the reason, as one that would lose the quorum, and where the new member has not
+    caught up within --wait.
+    """
+    replacement, patience_s = Replacement(old, new), seconds(wait, "--wait")
+    with service.open() as administration:
+        administration.tolerate_silence()
+        resource = administration.queue_named(queue)
+        hits = consent.trial(
+            lambda: [Hit("", each) for each in replacement.steps(members_seen(administration.statuses(resource)))]
+        )
+        if hits is not None:
+            return trial(resource, hits)
+        return answers(resource, _replaced(administration, resource, replacement, patience_s))
+
+
+def _replaced(
+    administration: Administration, resource: ResourceIdentifier, replacement: Replacement, patience_s: float
+) -> list[CommandReply]:
+    """Make the steps of a replacement that are left; return the replies."""
+    replies: list[CommandReply] = []
+    deadline = time.monotonic() + patience_s
+    while True:
+        members = members_seen(administration.statuses(resource))
+        lags = {each.member: each.lag_count for each in members}
+        is_over = time.monotonic() >= deadline
+        try:
+            if (step := replacement.next_step(members)) is None:
+                return replies or [_complete(replacement)]
+            replies.append(administration.change_members(resource, *step))
+        except Refused:
+            is_catching_up = any(each.member == replacement.new for each in members) and lags[replacement.new] != 0
+            if is_over or not is_catching_up:
+                raise
+            time.sleep(_CATCHING_UP_S)
+            continue
+        if step[0] is MemberAction.REMOVE:  # of a master, perhaps: until the next one is elected nothing is to be seen
+            return replies
+
+
+def _complete(replacement: Replacement) -> CommandReply:
+    text = f"{replacement.new} has the place of {replacement.old} already"
+    return CommandReply(NIL_IDENTITY, "", Reply(ReturnCode.OK, text))
+
+
+@COMMANDS.command("rebalance", examples=("qsctl member rebalance --dry-run", "qsctl member rebalance --yes"))
+def rebalance(*, consent: DestructionOptions, service: TargetOptions) -> Moves:
+    """Spread the masters of all replicated queues evenly over the members.
+
+    Moves one after the other, each to a voter that holds all that is committed. Exits with 7 where a move is refused,
+    or not made within 10 s: those before remain. Run it again then.
+    """
+    with service.open() as administration:
+        administration.tolerate_silence()
+        moves = moves_to_spread(administration.statuses())
+        hits = consent.trial(lambda: [Hit("", f"{each.queue_name}: {each.former} to {each.master}") for each in moves])
+        if hits is not None:
+            return Moves(moves)
+        for each in moves:
+            _move(administration, administration.queue_named(each.queue_name), each)
+        return Moves([dataclasses.replace(each, is_done=True) for each in moves])
+
+
+def _move(administration: Administration, resource: ResourceIdentifier, move: Move) -> None:
+    """Let a member be the master of a queue, and wait until it is.
+
+    Raises:
+        Refused: it is not, after ten seconds.
+    """
+    deadline = time.monotonic() + _MOVED_WITHIN_S
+    refusal = Refused(f"{move.master} does not become the master of {move.queue_name}", remedy="Run it again.")
+    while time.monotonic() < deadline:
+        for service, status in administration.statuses(resource):
+            if service == move.master and status.replication is not None and status.replication.role == "master":
+                return
+        try:
+            administration.step_down(resource, move.master)
+        except Refused as error:
+            refusal = error  # there is no master just now, or it lacks an entry that is on its way
+        time.sleep(_MOVING_S)
+    raise refusal
 
 
 @COMMANDS.command(

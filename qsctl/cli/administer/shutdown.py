@@ -25,6 +25,7 @@ COMMANDS: Final = Commands(panel=SERVICE_PANEL)
         "qsctl shutdown",
         "qsctl shutdown --fresh  # the next command starts from its file",
         "qsctl shutdown --target 'Test*'",
+        "qsctl shutdown --drain --target Orders_A  # before its machine is maintained",
     ),
 )
 def shutdown(
@@ -37,9 +38,21 @@ def shutdown(
             help="Remove the stored configuration of an embedded service, too: the next command starts from its file.",
         ),
     ] = False,
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain",
+            help="Hand over all replicated queues first, and accept no new ones; where no other member can be their "
+            "master, exit with 7, and stop nothing.",
+        ),
+    ] = False,
     consent: DestructionOptions,
 ) -> ServiceAnswers:
     """Stop a running service. On a terminal it names the services that it will stop, with what they hold, and asks.
+
+    With --drain, the member of a cluster that --target names; without it a master hands over while it stops, as far as
+    others are level within the grace time. If it fails after a while, run it again: a drained member remains so until
+    it restarts.
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
     """
@@ -50,7 +63,9 @@ def shutdown(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
     with service.open(any_configuration=True) as administration:
-        hits = consent.trial(lambda: _services_hit(administration))
+        if drain:
+            _check_one(administration)
+        hits = consent.trial(lambda: [*_services_hit(administration), *(_handed_over(administration) if drain else ())])
         if hits is not None:
             return trial("/", hits)
         if fresh:
@@ -58,7 +73,29 @@ def shutdown(
 
             assert isinstance(administration.connection, EmbeddedService)
             administration.connection.forget_configuration()
+        if drain:
+            administration.drain()
         return answers("/", administration.shut_down())
+
+
+def _check_one(administration: Administration) -> None:
+    """Check that one service answers: to drain all members leaves none to hand over to.
+
+    Raises:
+        UsageError: several do.
+    """
+    from qsctl.errors import UsageError
+
+    names = sorted({each.service for each in administration.service_data()})
+    if len(names) > 1:
+        raise UsageError(
+            f"--drain is for one service, and {', '.join(names)} answer", remedy="Name the service with --target."
+        )
+
+
+def _handed_over(administration: Administration) -> list[Hit]:
+    """Return what a drained service hands over, and to which members."""
+    return [Hit(each.replying_service, each.reply.text) for each in administration.drain(is_trial=True)]
 
 
 def _services_hit(administration: Administration) -> list[Hit]:

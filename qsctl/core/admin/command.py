@@ -233,6 +233,27 @@ class ChangeMembers(msgspec.Struct, frozen=True, tag="change_members"):
     is_trial: bool = False
 
 
+class StepDown(msgspec.Struct, frozen=True, tag="step_down"):
+    """Let the master of a replication group hand over to another member that holds as much (an extension).
+
+    `queue` None: the configuration that the members share. `successor`: the member; empty: any. `is_trial`: only report
+    which one it would be.
+    """
+
+    queue: ResourceIdentifier | None
+    successor: str = ""
+    is_trial: bool = False
+
+
+class Drain(msgspec.Struct, frozen=True, tag="drain"):
+    """Let a service hand over all that it is the master of, and be no master again before it restarts (an extension).
+
+    The reply is sent once it is master of nothing. `is_trial`: only report what it would hand over.
+    """
+
+    is_trial: bool = False
+
+
 class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
     """CREATE /recording: start recording the service's events into a folder on its own machine (an extension).
 
@@ -278,6 +299,8 @@ Command: TypeAlias = (
     | Shutdown
     | ForceQuorum
     | ChangeMembers
+    | StepDown
+    | Drain
     | GetConfiguration
     | RecordingCommand
 )

@@ -19,6 +19,7 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    Drain,
     FlagSamples,
     FlushQueue,
     ForceQuorum,
@@ -32,6 +33,7 @@ from qsctl.core.admin.command import (
     RemoveSamples,
     Shutdown,
     StartRecording,
+    StepDown,
     StopRecording,
     UpdateQueue,
 )
@@ -87,12 +89,16 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_subscriber(host, now, _subscriber(host, subscriber), only_if_empty=only_if_empty)
             case Shutdown():
                 return [_shut_down(host)]
-            case ForceQuorum(queue) | ChangeMembers(queue):
+            case ForceQuorum(queue) | ChangeMembers(queue) | StepDown(queue):
                 what = "the configuration" if queue is None else short_name(_queue(host, queue))
                 raise Refused(
                     f"{what} has no replicas here",
                     remedy="Only a replicated queue of a cluster has, and a configuration that is replicated.",
                 )
+            case Drain():
+                return [
+                    Reply(ReturnCode.OK, f"service {host.application_name} is in no cluster, and master of nothing")
+                ]
             case StartRecording() | StopRecording() | GetRecording():
                 return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} cannot record here")]
             case GetConfiguration():

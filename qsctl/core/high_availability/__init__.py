@@ -60,8 +60,8 @@ others. It waits as long for their votes before the next trial, and longer after
 vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then by index. A
 vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within `master_timeout`,
 nor within that time after its start, unless it is new to the group. A master without confirmations of a quorum for
-`master_timeout`, or whose clock was set back, follows. One that leaves in order waits until another holds all, and
-hands over (`Farewell`).
+`master_timeout`, or whose clock was set back, follows. One that leaves in order, or that an operator asks to, waits until
+another holds all, and hands over (`Farewell`); one that is drained is in no election a candidate until it restarts.
 
 Members (`members`). A group is formed with `queue_instances` members that have a vote; one that a command creates after
 the members of a replicated configuration changed, with those, which the entry of the command names. Its hard state has
@@ -140,6 +140,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - elections: `test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come`,
   `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
+- hand-over by command: test_step_down.py;
 - members: test_member_changes.py, test_created_members.py, their status: test_member_status.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,

@@ -142,6 +142,12 @@ class ConfigurationFollower:
             origin = f"{replica.name} {replica.run} {replica.epoch} {index}"
             self.record(now, ConfigurationKnown(self.name, origin, dict(self._own()), {}))
 
+    def pause(self) -> None:
+        """Do nothing: commands are in no hurry."""
+
+    def go_on(self, _now: Nanoseconds) -> None:
+        """Do nothing."""
+
     def step_down(self, _now: Nanoseconds, _log: ReplicatedLog) -> list[tuple[str, Write]]:
         """Return nothing: no command waits outside the log."""
         return []

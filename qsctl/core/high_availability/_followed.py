@@ -121,6 +121,12 @@ class Followed(Protocol):
     def take_over(self, now: Nanoseconds, index: int, assigned: dict[str, dict[int, Guid]], /) -> None:
         """Begin to work as the master's, behind its first entry."""
 
+    def pause(self) -> None:
+        """Let a master's queues send nothing, so that the log comes to rest; acknowledgments still count."""
+
+    def go_on(self, now: Nanoseconds, /) -> None:
+        """Let a master's queues work again after `pause`."""
+
     def step_down(self, now: Nanoseconds, log: ReplicatedLog, /) -> list[tuple[str, Write]]:
         """Follow again; return the samples that waited outside, with their queues."""
 

@@ -97,6 +97,16 @@ class Follower:
         for queue in self.queues:
             queue.go_on(now)
 
+    def pause(self) -> None:
+        """Let a master's queues send nothing, so that the log comes to rest; acknowledgments still count."""
+        for queue in self.queues:
+            queue.suspend()
+
+    def go_on(self, now: Nanoseconds) -> None:
+        """Let a master's queues work again after `pause`."""
+        for queue in self.queues:
+            queue.go_on(now)
+
     def step_down(self, now: Nanoseconds, log: ReplicatedLog) -> list[tuple[str, Write]]:
         """Follow again; return the samples that waited outside full queues, with the queues."""
         outside: list[tuple[str, Write]] = []

@@ -68,6 +68,8 @@ class Producers:
         self._allegiance = allegiance
         self._remembers_from_epoch = 0
         self.staging = Staging(sample_timeout_ns)
+        self.holds_back = False
+        """Whether the master keeps samples aside, for another is about to be master."""
 
     def remember_from(self, epoch: int) -> None:
         """Note the epoch of the last entry with which this process began."""
@@ -109,6 +111,11 @@ class Producers:
             _, record = self._log.entry(index)
             if type(record) is Enqueued and record.dead_letter_reason is None:
                 self._accept(self._queues[queue], identity, index, is_master=True)
+        self.go_on(now)
+
+    def go_on(self, now: Nanoseconds) -> None:
+        """Let the master's queues have what waits here."""
+        self.holds_back = False
         for queue, write in self.staging.unstage_all():
             self._queues[queue].receive(now, write)
 
@@ -148,7 +155,9 @@ class Producers:
             return
         if write.attempt != 1:
             self.staging.note_attempt(name, write)
-        if is_master:
+        if is_master and self.holds_back:
+            self.staging.stage(now, name, write)
+        elif is_master:
             queue.receive(now, write)
         elif identity in queue.held.known:
             self._accept(queue, identity, 0, is_master=False)

@@ -75,6 +75,7 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
         commit_index=log.commit_index,
         reason=reason,
         members=_members(replica, now),
+        group=replica.stream,
     )
 
 

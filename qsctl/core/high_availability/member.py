@@ -20,9 +20,9 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, assert_never, cast
 
-from qsctl.core.admin.command import ChangeMembers, ForceQuorum, GetMessages
+from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, StepDown
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -59,7 +59,7 @@ from qsctl.core.ready import Batch, Input, Ready, StreamName
 from qsctl.core.records import MembersChanged, QueueRecord
 from qsctl.core.statistics.status import ReplicationStatus
 from qsctl.errors import QsctlError, Refused
-from qsctl.identity import NIL_INCARNATION, Incarnation
+from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 WRITES_MAX: Final = 2**40
@@ -70,6 +70,9 @@ OF_NO_REPLICA: Final = -1
 
 CREATIONS_MAX: Final = 10_000
 """Names that commands were to create of which the incarnation is remembered."""
+
+Intervention: TypeAlias = ForceQuorum | ChangeMembers | StepDown | Drain
+"""Commands of operators about the replicas of a member."""
 
 REFUSALS_MAX: Final = 100
 """Refused frames of which the reasons are kept for the driver; all are counted."""
@@ -125,6 +128,10 @@ class Member:
         """Those of the other members, as the driver reads them in letters."""
         self.note = ""
         """The driver's note about the cluster, for the status of queues; empty: none."""
+        self.is_drained = False
+        """Whether this member is to be no master any more, by an operator's command."""
+        self._drains: list[SampleIdentity] = []
+        """Commands to drain it that have no answer yet."""
         self._started_at = started_at
         self._is_started = False
         self.time = SteadyTime(started_at, self._lose_time)
@@ -258,7 +265,7 @@ class Member:
                 configuration.receive(now, message)
             elif type(message) is CommandRequest and (refused := self._refuse_reading(now, message)) is not None:
                 self._messages.append(refused)
-            elif type(message) is CommandRequest and isinstance(message.command, ForceQuorum | ChangeMembers):
+            elif type(message) is CommandRequest and isinstance(message.command, Intervention):
                 if matches(message.target, self.name):
                     self._intervene(now, message, message.command)
             else:
@@ -281,6 +288,8 @@ class Member:
             if replica.next_deadline() <= now:
                 replica.advance(now)
                 self._collect(now)
+        if self.is_drained:
+            self._go_on_draining(now)
 
     def next_deadline(self) -> Nanoseconds | None:
         """Return when `advance` and `take_ready` next have something to do; None: only a message, frame or store
@@ -414,28 +423,72 @@ class Member:
         )
         return CommandReply(request.request, self.name, refusal(error))
 
-    def _intervene(self, now: Nanoseconds, request: CommandRequest, command: ForceQuorum | ChangeMembers) -> None:
+    def _intervene(self, now: Nanoseconds, request: CommandRequest, command: Intervention) -> None:
         """Carry out an operator's command about a replica of this member, or refuse it."""
         try:
-            replica = self._intervened(command)
-            if isinstance(command, ForceQuorum):
+            reply = self._intervention(now, request, command)
+        except QsctlError as error:
+            reply = refusal(error)
+        if reply is not None:
+            self._messages.append(CommandReply(request.request, self.name, reply))
+
+    def _intervention(self, now: Nanoseconds, request: CommandRequest, command: Intervention) -> Reply | None:
+        """Carry out an operator's command; return the reply, or None: it follows later.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: the message states why.
+        """
+        if isinstance(command, Drain):
+            return self._drain(now, request, is_trial=command.is_trial)
+        replica = self._intervened(command)
+        match command:
+            case ForceQuorum():
                 reply = Reply(ReturnCode.OK, replica.check_force(now))
                 if not command.is_trial:
                     replica.force(now)
-            else:
+                return reply
+            case StepDown(_, wanted):
+                successor = replica.check_step_down(now, wanted)
+                if not command.is_trial:
+                    replica.step_down(now, successor)
+                    self._collect(now)
+                return Reply(ReturnCode.OK, f"{replica.stream}: {self.name} hands over to {successor}")
+            case ChangeMembers():
                 changed = replica.check_member_change(now, command.action, command.member)
                 reply = Reply(ReturnCode.OK, _list_of(changed))
-                if not command.is_trial:
-                    index = replica.change_members(now, changed)
-                    self._collect(now)  # before another change is checked
-                    replica.hold(CommandReply(request.request, self.name, reply, rests_on=index))
-                    replica.commit(now)
-                    return
-        except QsctlError as error:
-            reply = refusal(error)
-        self._messages.append(CommandReply(request.request, self.name, reply))
+                if command.is_trial:
+                    return reply
+                index = replica.change_members(now, changed)
+                self._collect(now)  # before another change is checked
+                replica.hold(CommandReply(request.request, self.name, reply, rests_on=index))
+                replica.commit(now)
+                return None
+            case _:
+                assert_never(command)
 
-    def _intervened(self, command: ForceQuorum | ChangeMembers) -> Replica:
+    def _drain(self, now: Nanoseconds, request: CommandRequest, *, is_trial: bool) -> Reply | None:
+        led = [replica for replica in self.replicas.values() if replica.is_master]
+        successors = {replica.stream: replica.check_step_down(now, "") for replica in led}
+        if is_trial:
+            moved = "; ".join(f"{stream} to {successor}" for stream, successor in successors.items())
+            return Reply(ReturnCode.OK, f"{self.name} hands over {moved or 'nothing: it is no master'}")
+        self.is_drained = True
+        self._drains.append(request.request)
+        self._go_on_draining(now)
+        return None
+
+    def _go_on_draining(self, now: Nanoseconds) -> None:
+        """Hand over what this member is the master of; answer once that is nothing."""
+        for replica in self.replicas.values():
+            replica.drain(now)
+        self._collect(now)
+        if not any(replica.is_master for replica in self.replicas.values()):
+            reply = Reply(ReturnCode.OK, f"{self.name} is drained: it is the master of nothing, and remains so")
+            self._messages += [CommandReply(each, self.name, reply) for each in self._drains]
+            self._drains.clear()
+
+    def _intervened(self, command: ForceQuorum | ChangeMembers | StepDown) -> Replica:
         """Return the replica that a command is about.
 
         Raises:

@@ -17,6 +17,7 @@ wait for (`clients`), what the other members answered (`learner`), and a master'
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
@@ -68,6 +69,8 @@ RUNS: Final = 2**52
 """The number of draws for the number of a process, which is added to the instant of its start."""
 
 DISK_HANGS: Final = "no sync of its disk ended within master_timeout"
+
+DRAINED: Final = "an operator drained this service, which is no master before it restarts"
 
 WAIT_FACTOR_MAX: Final = 2
 """Upper bound of the multiple of `master_timeout` to which the wait of a candidate that was not elected doubles. A
@@ -145,6 +148,11 @@ class Replica:
         self._jitter = jitter
         self._reported: tuple[ConditionReport | None, Nanoseconds] = (None, NEVER_NS)
         """The latest report to a master, and when it was sent."""
+        self.is_drained = False
+        """Whether it is to be no master any more, by an operator's command."""
+        self._successor = ""
+        """The member to which this master is handing over, by an operator's command; empty: none."""
+        self._hands_over_by_ns: Nanoseconds = INFINITE_NS
         self._asks_from_ns: Nanoseconds = 0
         self._wait_factor = 1
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
@@ -262,13 +270,14 @@ class Replica:
     def next_deadline(self) -> Nanoseconds:
         """Return when `advance` next has something to do."""
         own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
-        return INFINITE_NS if self.is_failed else min(own, self.producers.next_deadline())
+        return INFINITE_NS if self.is_failed else min(own, self._hands_over_by_ns, self.producers.next_deadline())
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due."""
         if self.is_failed:
             return
         self.producers.advance(now)
+        self._go_on_handing_over(now)
         if self.mastery is not None:
             if self.mastery.heartbeat_at_ns <= now and self._leads(now):
                 self._change_pace(now)
@@ -363,6 +372,7 @@ class Replica:
             self.mastery.replicate(now)
         self.commit(now)
         self._yield_if_removed(now)
+        self._go_on_handing_over(now)
 
     def fail(self, now: Nanoseconds) -> None:
         """Be silent from now on: the store failed, and what is in it is unknown."""
@@ -484,6 +494,7 @@ class Replica:
             self.follower.record(now, ReplicaRejoined(self.stream, confirmed.sender, confirmed.run))
         self.commit(now)
         self._yield_if_removed(now)
+        self._go_on_handing_over(now)
         return ""
 
     def _receive_roll(self, now: Nanoseconds, roll: Roll) -> None:
@@ -658,6 +669,85 @@ class Replica:
             farewell = Farewell(self.stream, self.name, self.epoch, successor, self.incarnation)
             self.outgoing.send(other, farewell, rests_on_writes=False)
 
+    def check_step_down(self, now: Nanoseconds, successor: str) -> str:
+        """Return the member that this master can hand over to: this one, or of all (empty) the most up to date.
+
+        Raises:
+            Refused: it is not the master, or no such voter answers and holds all that is committed.
+        """
+        mastery = self._check_leads()
+        if successor and not (self.members.is_voter(successor) and successor != self.name):
+            raise Refused(
+                f"{self.stream}: {successor} is not another member that has a vote",
+                remedy=f"Name one of {', '.join(each for each in self.members.voters if each != self.name)}.",
+            )
+        answering = [peer for peer in self._successors(now, mastery) if successor in ("", peer.name)]
+        level = [
+            peer
+            for peer in answering
+            if peer.has_confirmed and not peer.disk_hangs and now - peer.level_at_ns <= self.master_timeout_ns
+        ]
+        if not level:
+            known = ", ".join(f"{peer.name} has {peer.match_index}" for peer in answering)
+            raise Refused(
+                f"{self.stream}: {successor or 'each other voter'} does not answer, or lacks some of the "
+                f"{self.log.commit_index} committed entries{known and f' ({known})'}",
+                remedy="Wait until one has caught up; `qsctl member list` shows it.",
+            )
+        return max(level, key=lambda peer: peer.match_index).name
+
+    def step_down(self, now: Nanoseconds, successor: str) -> None:
+        """Hand over to a member, after `check_step_down`, once it holds the whole log.
+
+        Until then samples wait, and queues send nothing, so that the log comes to rest. Half of `master_timeout` later
+        the member must at least hold what is committed: an entry behind that is in no answer. Else this master goes on.
+        """
+        self._successor = successor
+        self._hands_over_by_ns = now + max(1, self.master_timeout_ns // 2)
+        self.producers.holds_back = True
+        self.follower.pause()
+        self._go_on_handing_over(now)
+
+    def drain(self, now: Nanoseconds) -> None:
+        """Be no master any more: hand over as soon as that is possible."""
+        self.is_drained = True
+        if self.role is Role.CANDIDATE:
+            self._follow(now, "", DRAINED)
+            self.sleep(now)
+        if self.mastery is not None and not self._successor:
+            with contextlib.suppress(Refused):
+                self.step_down(now, self.check_step_down(now, ""))
+
+    def _go_on_handing_over(self, now: Nanoseconds) -> None:
+        if self.mastery is None or not self._successor:
+            return
+        successors = {peer.name: peer for peer in self._successors(now, self.mastery)}
+        peer, is_late = successors.get(self._successor), self._hands_over_by_ns <= now
+        needed_index = self.log.commit_index if is_late else self.log.last_index
+        if peer is not None and peer.match_index >= needed_index:
+            self._hand_over_to(now, peer.name, "an operator wants another master")
+        elif peer is None or is_late:
+            self._end_handing_over()
+            self.follower.go_on(now)
+            self.producers.go_on(now)
+
+    def _end_handing_over(self) -> None:
+        self._successor, self._hands_over_by_ns = "", INFINITE_NS
+        self.producers.holds_back = False
+
+    def _check_leads(self) -> Mastery:
+        """Return its work as the master.
+
+        Raises:
+            Refused: it is not the master.
+        """
+        if self.mastery is None:
+            raise Refused(
+                f"{self.stream}: {self.name} is not its master; {self.master or 'none'} is",
+                remedy="The master carries it out; `qsctl get replication` shows it.",
+            )
+        return self.mastery
+
     # Members.
 
     def check_member_change(self, now: Nanoseconds, action: MemberAction, name: str) -> MembersChanged:
@@ -666,12 +756,7 @@ class Replica:
         Raises:
             Refused: the change cannot be made, or not now; the message names the reason.
         """
-        mastery, log = self.mastery, self.log
-        if mastery is None:
-            raise Refused(
-                f"{self.stream}: {self.name} is not its master; {self.master or 'none'} is",
-                remedy="The master changes the members; `qsctl get replication` shows it.",
-            )
+        mastery, log = self._check_leads(), self.log
         if log.commit_index < self.clients.own_epoch_index or log.commit_index < log.members_index:
             # Two masters that each changed the list of the last committed entry would have quorums without overlap.
             raise Refused(
@@ -1079,6 +1164,7 @@ class Replica:
         """Be a slave, or the learner that it is."""
         if self.mastery is not None:
             self.mastery = None
+            self._end_handing_over()
             self.allegiance.end()
             self.compaction.forget_capture()
             self.clients.step_down()
@@ -1095,8 +1181,8 @@ class Replica:
             wanted = self.ballot.floor.index
             self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
             return
-        if self.disk.hangs:
-            self._become(now, Role.SLAVE, "", DISK_HANGS)
+        if self.disk.hangs or self.is_drained:
+            self._become(now, Role.SLAVE, "", DISK_HANGS if self.disk.hangs else DRAINED)
             return
         self._become(now, Role.CANDIDATE, "", reason)
         self._canvass(now, self.ballot.try_out(self.epochs.reach(self.epoch)), is_trial=True)

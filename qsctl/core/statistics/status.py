@@ -166,6 +166,8 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     """Reason for the role."""
     members: tuple[MemberStatus, ...] = ()
     """The members of the group, by name, at most `MEMBERS_MAX`."""
+    group: str = ""
+    """The group's name: a queue and its dead-letter queue have the same one, and change their master together."""
 
     @property
     def learner_count(self) -> int:

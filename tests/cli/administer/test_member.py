@@ -44,3 +44,32 @@ def test_members_of_a_queue_that_is_not_replicated_are_not_listed(qsctl: Shell) 
     assert (done.status, done.out) == (ExitStatus.REFUSED, "")
     assert "no service reports members of Orders" in done.err
     assert qsctl("member", "list", "Other").status == ExitStatus.NOT_FOUND
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--to", "Orders_B")])
+def test_master_of_what_is_not_replicated_does_not_step_down(qsctl: Shell, options: tuple[str, ...]) -> None:
+    done = qsctl("member", "step-down", "Orders", *options)
+    assert (done.status, done.out) == (ExitStatus.REFUSED, "")
+    assert "Orders has no replicas here" in done.err
+    assert qsctl("member", "step-down", *options).status == ExitStatus.USAGE
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_member_of_what_is_not_replicated_is_not_replaced(qsctl: Shell, options: tuple[str, ...]) -> None:
+    done = qsctl("member", "replace", "A", "B", "Orders", *options)
+    assert (done.status, done.out) == (ExitStatus.REFUSED, "")
+    assert "the queue has no master now" in done.err
+    assert qsctl("member", "replace", "A", "B", "Orders", "--wait", "soon").status == ExitStatus.USAGE
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_without_replicated_queues_there_is_nothing_to_spread(qsctl: Shell, options: tuple[str, ...]) -> None:
+    done = qsctl("member", "rebalance", *options)
+    assert (done.status, done.out) == (0, "The masters are spread evenly: there is nothing to move.\n")
+
+
+def test_service_that_is_in_no_cluster_is_drained_at_once(qsctl: Shell) -> None:
+    done = qsctl("shutdown", "--drain", "--dry-run")
+    assert done.status == 0
+    assert "is in no cluster, and master of nothing" in done.out
+    assert qsctl("shutdown", "--drain").status == 0

@@ -45,7 +45,7 @@ _CURRENT: Final = (
 )
 _ADDITIONAL: Final = AdditionalCounters.__struct_fields__
 _ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
-_REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__ if each != "members")
+_REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__ if each not in ("members", "group"))
 _NOT_REPLICATED: Final = ReplicationStatus("", 0, "", 0, 0, 0, False, 0, 0, 0, "")
 """On the wire: the role is empty."""
 
@@ -118,6 +118,7 @@ def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
         consumer_count=status.consumer_count,
         consumers=[_wire_consumer(each) for each in status.consumers],
         members=[_wire_member(each) for each in status.replication.members] if status.replication else [],
+        replication_group=status.replication.group if status.replication else "",
     )
 
 
@@ -131,7 +132,7 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
         additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
         **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
-        replication=_replication_from_wire(wire.replication, wire.members),
+        replication=_replication_from_wire(wire.replication, wire.members, wire.replication_group),
         consumer_count=wire.consumer_count,
         consumers=tuple(map(_consumer_from_wire, wire.consumers)),
     )
@@ -163,11 +164,11 @@ def _wire_replication(status: ReplicationStatus | None) -> IdlStruct:
     return monitoring_value("Monitoring::ReplicationStatus", **values)
 
 
-def _replication_from_wire(wire: Any, members: Sequence[Any]) -> ReplicationStatus | None:
+def _replication_from_wire(wire: Any, members: Sequence[Any], group: str) -> ReplicationStatus | None:
     if not wire.role:
         return None
     values = {name: getattr(wire, name) for name in _REPLICATION}
-    return ReplicationStatus(**values, members=tuple(map(_member_from_wire, members)))
+    return ReplicationStatus(**values, members=tuple(map(_member_from_wire, members)), group=group)
 
 
 def _wire_member(member: MemberStatus) -> IdlStruct:

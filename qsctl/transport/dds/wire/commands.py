@@ -25,6 +25,7 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    Drain,
     FlagSamples,
     FlushQueue,
     ForceQuorum,
@@ -40,6 +41,7 @@ from qsctl.core.admin.command import (
     RemoveSamples,
     Shutdown,
     StartRecording,
+    StepDown,
     StopRecording,
     UpdateQueue,
 )
@@ -277,12 +279,24 @@ _MEMBER_BODY: Final = re.compile(rf"({'|'.join(MemberAction)})_member(_trial)? (
 """The body of an ENABLE that changes the members of a replication group: action, perhaps a trial, and the member."""
 
 
+_STEP_DOWN_BODY: Final = re.compile(r"step_down(_trial)?(?: (\S.{0,254}))?")
+"""The body of an ENABLE of another master: perhaps a trial, and the member."""
+
+DRAIN: Final = "drain"
+DRAIN_TRIAL: Final = "drain_trial"
+"""The body of an ENABLE of a service: it hands over all that it is the master of."""
+
+
 def _enable(resource: ResourceIdentifier, body: str) -> Command:
+    if resource == ResourceIdentifier() and body in (DRAIN, DRAIN_TRIAL):
+        return Drain(body == DRAIN_TRIAL)
     changed = _MEMBER_BODY.fullmatch(body)
     is_queue = resource.leaf is None and resource.is_queue()
     if changed is not None and (is_queue or resource == CONFIGURATION):
         action, trial, member = changed.groups()
         return ChangeMembers(resource if is_queue else None, MemberAction(action), member, trial is not None)
+    if (stepping := _STEP_DOWN_BODY.fullmatch(body)) is not None and (is_queue or resource == CONFIGURATION):
+        return StepDown(resource if is_queue else None, stepping[2] or "", stepping[1] is not None)
     if resource == CONFIGURATION and body in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
         return ForceQuorum(None, body == FORCE_QUORUM_TRIAL)
     if not is_queue or body not in (FORCE_QUORUM, FORCE_QUORUM_TRIAL):
@@ -431,5 +445,11 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             resource = CONFIGURATION if queue is None else queue.bare
             body = f"{action}_member{'_trial' if is_trial else ''} {member}"
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(resource), body
+        case StepDown(queue, successor, is_trial):
+            resource = CONFIGURATION if queue is None else queue.bare
+            body = f"step_down{'_trial' if is_trial else ''}{' ' if successor else ''}{successor}"
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, str(resource), body
+        case Drain(is_trial):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ENABLE, "/", DRAIN_TRIAL if is_trial else DRAIN
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

@@ -1,0 +1,99 @@
+"""The plans of replacing a member and of spreading masters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from qsctl.cli.administer._member_moves import Move, Replacement, moves_to_spread
+from qsctl.cli.administer._member_results import MemberRow, members_seen
+from qsctl.client.administration import FromService
+from qsctl.core.admin.command import MemberAction
+from qsctl.core.statistics.status import MemberStatus, ReplicationStatus, SharedReaderQueueStatus
+from qsctl.errors import Refused
+from qsctl.instant import SECOND_NS
+from tests.transport.monitoring_bodies import STATUS
+
+ADD, PROMOTE, REMOVE = MemberAction.ADD, MemberAction.PROMOTE, MemberAction.REMOVE
+
+
+def led(
+    queue: str, master: str, voters: Sequence[str], learners: Sequence[str] = (), *, behind: str = "", group: str = ""
+) -> FromService[SharedReaderQueueStatus]:
+    """The status of a queue at its master."""
+    members = [MemberStatus(name, True, "slave", 9, 9, 0, 0, 0, 0, 8, "ok") for name in voters]
+    members += [MemberStatus(name, False, "learner", 9, 9, 0, 0, 0, 0, 8, "ok") for name in learners]
+    rows = tuple(
+        structs.replace(
+            each,
+            role="master" if each.name == master else each.role,
+            lag_ns=2 * SECOND_NS if each.name in behind else 0,
+            lag_count=int(each.name in behind),
+        )
+        for each in members
+    )
+    replication = ReplicationStatus("master", 1, master, 3, 2, 3, True, 0, 9, 9, "", rows, group)
+    return FromService(master, structs.replace(STATUS, queue_name=queue, replication=replication))
+
+
+def rows(voters: str, learners: str = "", master: str = "B") -> list[MemberRow]:
+    return members_seen([led("Q", master, [*voters], [*learners])])
+
+
+@pytest.mark.parametrize(
+    ("voters", "learners", "step", "left"),
+    [
+        ("ABC", "", (ADD, "D"), ["add D", "promote D", "remove A"]),
+        ("ABC", "D", (PROMOTE, "D"), ["promote D", "remove A"]),
+        ("ABCD", "", (REMOVE, "A"), ["remove A"]),
+        ("BCD", "", None, []),
+        ("BC", "D", (PROMOTE, "D"), ["promote D"]),
+        ("BC", "A", (ADD, "D"), ["add D", "promote D", "remove A"]),
+    ],
+)
+def test_next_step_of_a_replacement_follows_from_the_members(
+    voters: str, learners: str, step: tuple[MemberAction, str] | None, left: list[str]
+) -> None:
+    replacement = Replacement("A", "D")
+    assert replacement.next_step(rows(voters, learners)) == step
+    assert replacement.steps(rows(voters, learners)) == left
+
+
+def test_replacement_is_refused_without_a_master_and_between_strangers() -> None:
+    with pytest.raises(Refused, match="no master now"):
+        Replacement("A", "D").next_step(rows("ABC", master="Z"))
+    with pytest.raises(Refused, match="neither X nor Y is a member; there are A, B, C"):
+        Replacement("X", "Y").next_step(rows("ABC"))
+
+
+def test_masters_are_spread_over_voters_that_are_level() -> None:
+    on_a = [led(queue, "A", "ABC") for queue in ("Q1", "Q2", "Q3")]
+    assert moves_to_spread(on_a) == [Move("Q1", "A", "B", False), Move("Q2", "A", "C", False)]
+    behind = [led(queue, "A", "ABC", behind="B") for queue in ("Q1", "Q2", "Q3")]
+    assert moves_to_spread(behind) == [Move("Q1", "A", "C", False)]
+    assert moves_to_spread([led("Q1", "A", "A", "BC"), led("Q2", "A", "A", "BC")]) == [], "learners lead nothing"
+    assert moves_to_spread([led(f"Q{number}", master, "ABC") for number, master in enumerate("ABAC")]) == []
+
+
+def test_queues_of_one_group_are_one_move() -> None:
+    statuses = [led("Q1", "A", "AB", group="Q1"), led("Dead", "A", "AB", group="Q1"), led("Q2", "A", "AB", group="Q2")]
+    assert moves_to_spread(statuses) == [Move("Q1", "A", "B", False)]
+
+
+@given(st.lists(st.sampled_from("ABCDE"), max_size=40))
+def test_no_two_members_differ_by_more_than_one_master_afterwards(masters: list[str]) -> None:
+    statuses = [led(f"Q{number}", master, "ABCDE") for number, master in enumerate(masters)]
+    moves = moves_to_spread(statuses)
+    counts = Counter(masters)
+    assert len({each.queue_name for each in moves}) == len(moves), "no queue moves twice"
+    for each in moves:
+        counts.update({each.former: -1, each.master: 1})
+    found = [counts[name] for name in "ABCDE"]
+    assert max(found) - min(found) <= 1
+    ideal = sum(max(0, count - -(-len(masters) // 5)) for count in Counter(masters).values())
+    assert len(moves) >= ideal
