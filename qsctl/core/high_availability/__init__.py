@@ -60,8 +60,8 @@ others. It waits as long for their votes before the next trial, and longer after
 vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then by index. A
 vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within `master_timeout`,
 nor within that time after its start, unless it is new to the group. A master without confirmations of a quorum for
-`master_timeout`, or whose clock was set back, follows. One that leaves in order, or that an operator asks to, waits until
-another holds all, and hands over (`Farewell`); one that is drained is in no election a candidate until it restarts.
+`master_timeout`, or whose clock was set back, follows. One that leaves in order, or that an operator asks to, waits
+until another holds all, and hands over (`Farewell`); one that is drained is no candidate before it restarts.
 
 Members (`members`). A group is formed with `queue_instances` members that have a vote; one that a command creates after
 the members of a replicated configuration changed, with those, which the entry of the command names. Its hard state has
