@@ -26,7 +26,7 @@ _LEVEL_S: Final = 1
 
 
 @dataclass(frozen=True)
-class Replacement:
+class MemberReplacement:
     """A member that takes the place of another one in a replication group."""
 
     old: str

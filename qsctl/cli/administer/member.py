@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.administer._member_moves import Move, Moves, Replacement, moves_to_spread
+from qsctl.cli.administer._member_moves import MemberReplacement, Move, Moves, moves_to_spread
 from qsctl.cli.administer._member_results import Members, members_seen
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
@@ -238,7 +238,9 @@ def replace(
     wait: Annotated[
         str,
         typer.Option(
-            "--wait", metavar="DURATION", help="Longest wait until the new member has caught up, such as 90s or 10m."
+            "--wait",
+            metavar="DURATION",
+            help="Longest wait until the new member has caught up, a duration such as 90s or 10m.",
         ),
     ] = "10m",
     consent: DestructionOptions,
@@ -250,7 +252,7 @@ def replace(
     with 7 where a step is refused, with the reason, as one that would lose the quorum, and where the new member has not
     caught up within --wait.
     """
-    replacement, patience_s = Replacement(old, new), seconds(wait, "--wait")
+    replacement, patience_s = MemberReplacement(old, new), seconds(wait, "--wait")
     with service.open() as administration:
         administration.tolerate_silence()
         resource = administration.queue_named(queue)
@@ -263,7 +265,7 @@ def replace(
 
 
 def _replaced(
-    administration: Administration, resource: ResourceIdentifier, replacement: Replacement, patience_s: float
+    administration: Administration, resource: ResourceIdentifier, replacement: MemberReplacement, patience_s: float
 ) -> list[CommandReply]:
     """Make the steps of a replacement that are left; return the replies."""
     replies: list[CommandReply] = []
@@ -286,7 +288,7 @@ def _replaced(
             return replies
 
 
-def _complete(replacement: Replacement) -> CommandReply:
+def _complete(replacement: MemberReplacement) -> CommandReply:
     text = f"{replacement.new} has the place of {replacement.old} already"
     return CommandReply(NIL_IDENTITY, "", Reply(ReturnCode.OK, text))
 

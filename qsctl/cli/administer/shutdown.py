@@ -42,7 +42,7 @@ def shutdown(
         bool,
         typer.Option(
             "--drain",
-            help="Hand over all replicated queues first, and accept no new ones; where no other member can be their "
+            help="Let other members be the masters of all replicated queues first; where no other member can be their "
             "master, exit with 7, and stop nothing.",
         ),
     ] = False,

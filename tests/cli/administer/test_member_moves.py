@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from qsctl.cli.administer._member_moves import Move, Replacement, moves_to_spread
+from qsctl.cli.administer._member_moves import MemberReplacement, Move, moves_to_spread
 from qsctl.cli.administer._member_results import MemberRow, members_seen
 from qsctl.client.administration import FromService
 from qsctl.core.admin.command import MemberAction
@@ -59,16 +59,16 @@ def rows(voters: str, learners: str = "", master: str = "B") -> list[MemberRow]:
 def test_next_step_of_a_replacement_follows_from_the_members(
     voters: str, learners: str, step: tuple[MemberAction, str] | None, left: list[str]
 ) -> None:
-    replacement = Replacement("A", "D")
+    replacement = MemberReplacement("A", "D")
     assert replacement.next_step(rows(voters, learners)) == step
     assert replacement.steps(rows(voters, learners)) == left
 
 
 def test_replacement_is_refused_without_a_master_and_between_strangers() -> None:
     with pytest.raises(Refused, match="no master now"):
-        Replacement("A", "D").next_step(rows("ABC", master="Z"))
+        MemberReplacement("A", "D").next_step(rows("ABC", master="Z"))
     with pytest.raises(Refused, match="neither X nor Y is a member; there are A, B, C"):
-        Replacement("X", "Y").next_step(rows("ABC"))
+        MemberReplacement("X", "Y").next_step(rows("ABC"))
 
 
 def test_masters_are_spread_over_voters_that_are_level() -> None:
