@@ -231,9 +231,15 @@ class ServiceTransport:
         return () if self._cluster_keys is None else self._cluster_keys.read_again()
 
     def _link_run(self) -> tuple[str, LetterSigner | None]:
-        """Return a run for a link, which no other link has, and the signer of its letters."""
+        """Return a run for a link, and the signer of its letters, whose numbers are those of one link alone.
+
+        Without signatures both links of a process have one run: in one domain they read each other's announcements,
+        and would take two runs for two services of one name.
+        """
+        if self._cluster_keys is None:
+            return self._run or secrets.token_hex(8), None
         run = secrets.token_hex(8)
-        return run, None if self._cluster_keys is None else LetterSigner(run, self._cluster_keys)
+        return run, LetterSigner(run, self._cluster_keys)
 
     def namesakes(self) -> list[int]:
         """Return the domains in which another service of this name has appeared; checked at most once a second."""
