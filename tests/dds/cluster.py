@@ -50,6 +50,16 @@ QUEUES = """
 
 _ROLE = re.compile(r"timestamp='([^']+)'.*event='role'.*queue='([^']+)' role='(\w+)' epoch=(\d+)")
 
+REPLICATED_SERVICE = """
+<replication_settings>
+  <queue_instances>{instances}</queue_instances>
+  <master_timeout><sec>{sec}</sec><nanosec>{nanosec}</nanosec></master_timeout>
+</replication_settings>
+""" + SERVICE.replace(
+    "<service_qos>", "<service_qos><persistence><kind>PERSISTENT</kind></persistence><configuration_replication/>"
+)
+"""The configuration is replicated, in the domain of the queues."""
+
 
 class Cluster:
     """The services `Cluster_1_A`, `Cluster_1_B` and so on, each in a directory of its own."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaigns import trials
-from tests.dds.cluster import SERVICE, Cluster, loads
+from tests.dds.cluster import REPLICATED_SERVICE, Cluster, loads
 from tests.dds.cluster_commands import Shell, replicas
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import eventually
@@ -21,15 +21,6 @@ from tests.patience import PATIENCE_S
 
 REPLACED = trials("QSCTL_TEST_REPLACED", 1, 20)
 QUEUES = ("P/S/Orders", "P/S/Quick")
-PROTOCOL = """
-<replication_settings>
-  <queue_instances>{instances}</queue_instances>
-  <master_timeout><sec>{sec}</sec><nanosec>{nanosec}</nanosec></master_timeout>
-</replication_settings>
-"""
-COMMON = """
-<persistence><kind>PERSISTENT</kind></persistence><configuration_replication/>
-"""
 pytestmark = pytest.mark.xdist_group("cluster")
 
 
@@ -133,8 +124,7 @@ def test_member_that_joined_stays_one_when_it_restarts_and_a_different_list_is_r
 
 def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left(tmp_path: Path, domain: int) -> None:
     """The members are those of the replicated configuration; one joined, one was removed, and one more is dead."""
-    replicated = PROTOCOL + SERVICE.replace("<service_qos>", f"<service_qos>{COMMON}")
-    cluster = Cluster(tmp_path, domain, service=replicated, queues="")
+    cluster = Cluster(tmp_path, domain, service=REPLICATED_SERVICE, queues="")
     qsctl = Shell(domain)
     joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
     try:

@@ -30,7 +30,7 @@ from qsctl.transport.dds.replicas.replica_letters import (
     pieces_of,
 )
 from qsctl.transport.dds.wire.raw import RawReader
-from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, Load
+from tests.dds.cluster import MASTER_TIMEOUT_MS, REPLICATED_SERVICE, Cluster, Load
 from tests.dds.cluster_commands import Shell, replicas
 from tests.dds.service_process import ServiceProcess, eventually
 from tests.patience import PATIENCE_S
@@ -224,6 +224,27 @@ def test_letters_that_were_recorded_before_a_restart_have_no_effect_after_it(
 
     assert eventually(all_are_refused, PATIENCE_S)
     assert signed.roles(QUEUE) == roles
+
+
+@pytest.mark.slow
+def test_configuration_and_queues_of_one_domain_are_replicated_with_a_key(
+    tmp_path: Path, domain: int, key: Path
+) -> None:
+    """Both links of a process read each other's letters there."""
+    options = ("--metrics-port", "0", "--cluster-key", str(key))
+    cluster = Cluster(tmp_path, domain, *options, service=REPLICATED_SERVICE, queues="")
+    qsctl = Shell(domain)
+    try:
+        cluster.await_all("configuration")
+        assert "OK" in qsctl("create-queue", "Orders", "--target", "Cluster_1*")
+        master = cluster.await_all(QUEUE)
+        assert {each["role"] for each in replicas(qsctl)} == {"master", "slave"}
+        # What its links send each other's readers is numbered in common: no letter is taken for another's copy.
+        assert {cause for each in cluster.services.values() for cause in refused(each)} <= {"other_run"}
+        cluster.kill(master)
+        assert eventually(lambda: cluster.master(QUEUE, other_than=master) != "", PATIENCE_S)
+    finally:
+        cluster.end()
 
 
 def test_the_key_is_changed_under_load_without_a_refused_letter(signed: Cluster, domain: int, key: Path) -> None:

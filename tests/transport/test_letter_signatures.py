@@ -24,6 +24,7 @@ from qsctl.transport.dds.replicas.letter_box import (
     SIGNED_RUNS_MAX,
     SILENCE_NS,
     UNPROVEN_SILENCES,
+    FragmentNumbers,
     LetterBox,
     Seen,
 )
@@ -211,11 +212,27 @@ def test_a_letter_that_was_overtaken_is_accepted_within_the_window_and_once(file
     assert b.refused == {"replayed": 1}
 
 
+def test_links_of_one_process_number_their_fragments_in_common(file: Path) -> None:
+    """In one domain a reader gets what both links of a process send."""
+    (a, b), numbers = seeing_each_other(Process("A", file), Process("B", file)), FragmentNumbers()
+    assert a.keys is not None
+    links = [
+        LetterBox(a.seen, "letters", a.boundary, SILENCE_NS, lambda: a.now, LetterSigner(a.seen.run, a.keys), numbers)
+        for _ in range(2)
+    ]
+    for link in links:
+        link.appeared(1, b.seen)
+    for link in (*links, *reversed(links)):
+        (octets,) = link.messages(["B"], ("A", "B"), (VOTE,))
+        assert b.received(octets) == [VOTE]
+    assert b.refused == {}
+
+
 def test_a_letter_that_was_overtaken_beyond_the_window_is_refused(file: Path) -> None:
     a, b = seeing_each_other(Process("A", file), Process("B", file))
     too_late, latest_of_window = a.letter("B"), a.letter("B")
     assert b.received(a.letter("B")) == [VOTE]
-    a.box._number = 1 + WINDOW_COUNT
+    a.box._numbers.next = 1 + WINDOW_COUNT
     assert b.received(a.letter("B")) == [VOTE]
     assert (b.received(too_late), b.received(latest_of_window)) == ([], [VOTE])
     assert b.refused == {"late": 1}

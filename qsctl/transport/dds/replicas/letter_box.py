@@ -90,6 +90,14 @@ class Link(Protocol):
         """Delete the endpoints, which the peers notice at once."""
 
 
+class FragmentNumbers:
+    """The numbers of the fragments that a process sends, common to its links: in one domain each reads those of all."""
+
+    def __init__(self) -> None:
+        self.next = 1
+        """The number of the next fragment."""
+
+
 class LetterBox:
     """The part of a `Link` that does not depend on the network: discovered members, and fragments of messages.
 
@@ -100,6 +108,7 @@ class LetterBox:
         silence_ns: duration of a member's silence after which another process of its name is accepted.
         clock: monotonic time in nanoseconds.
         signer: signs messages and checks those of others; None: the cluster has no key.
+        numbers: of this process's fragments; None: this is its only link.
     """
 
     def __init__(
@@ -110,6 +119,7 @@ class LetterBox:
         silence_ns: Nanoseconds = SILENCE_NS,
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
         signer: LetterSigner | None = None,
+        numbers: FragmentNumbers | None = None,
     ) -> None:
         self._own = own
         self._source = source
@@ -122,8 +132,7 @@ class LetterBox:
         self._assemblies: dict[tuple[str, str, bool], Assembly] = {}
         self._silence_ns = silence_ns
         self._correspondents = Correspondents(silence_ns)
-        self._number = 1
-        """The number of the next fragment."""
+        self._numbers = numbers or FragmentNumbers()
         self._denied: dict[str, tuple[LetterDenial, Nanoseconds]] = {}
         """The reason for which the last message of a member was refused, and when that was."""
         self._reported: set[tuple[str, str, LetterDenial]] = set()
@@ -199,8 +208,8 @@ class LetterBox:
         """
         sign = self._signing_for(recipients, passes=passes)
         for letter in letters_of(members, frames, VERSION):
-            pieces = list(pieces_of(letter, self._own.name, self._own.run, self._number, sign))
-            self._number += len(pieces)
+            pieces = list(pieces_of(letter, self._own.name, self._own.run, self._numbers.next, sign))
+            self._numbers.next += len(pieces)
             yield pieces
 
     def _signing_for(self, recipients: Sequence[str], *, passes: bool) -> Callable[[Piece], tuple[Signature, ...]]:

@@ -3,8 +3,8 @@
 Decides: which fragments of letters were written by a member, for this process, and come for the first time. A signature
 is HMAC-SHA256 (RFC 2104) over the sender's name and run, the number of the fragment in that run, its place in its
 letter, the route (letters that pass others have their own), the digest of the octets, and the run of the recipient. A
-process draws the number of its run at its start, 64 random bits for each topic of letters, and announces it with its
-reader; the frames in the octets contain the epoch, and the incarnation of their group. Each key of the file signs, and
+process draws the number of its run at its start, 64 random bits for all of its links, and announces it with its
+readers; the frames in the octets contain the epoch, and the incarnation of their group. Each key of the file signs, and
 each is accepted: a member that has a new key beside the former one is understood by all that have either.
 
 Promises, against a peer without a key that records, changes, withholds, repeats and invents fragments:

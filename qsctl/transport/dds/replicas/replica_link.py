@@ -30,7 +30,14 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint
 from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
-from qsctl.transport.dds.replicas.letter_box import PEERS_MAX, SILENCE_NS, LetterBox, ReceivedLetter, Seen
+from qsctl.transport.dds.replicas.letter_box import (
+    PEERS_MAX,
+    SILENCE_NS,
+    FragmentNumbers,
+    LetterBox,
+    ReceivedLetter,
+    Seen,
+)
 from qsctl.transport.dds.replicas.letter_signatures import LetterDenial, LetterSigner
 from qsctl.transport.dds.replicas.replica_letters import Piece, piece_from_octets
 from qsctl.transport.dds.serialized_reader import SerializedReader
@@ -160,6 +167,7 @@ class ReplicaLink:
         silence_ns: duration of a member's silence after which another process of its name is accepted.
         clock: monotonic time in nanoseconds.
         signer: signs messages and checks those of others; None: the cluster has no key.
+        numbers: of this process's fragments; None: this is its only link.
     """
 
     def __init__(
@@ -174,11 +182,12 @@ class ReplicaLink:
         silence_ns: Nanoseconds = SILENCE_NS,
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
         signer: LetterSigner | None = None,
+        numbers: FragmentNumbers | None = None,
     ) -> None:
         self._cluster = cluster
         self._name = name
         own = Seen(name, run, started_at_ns)
-        self.box = LetterBox(own, REPLICATION_TOPIC, participant.boundary, silence_ns, clock, signer)
+        self.box = LetterBox(own, REPLICATION_TOPIC, participant.boundary, silence_ns, clock, signer, numbers)
         self.dropped_count = 0
         """Number of messages dropped: the member was unknown or did not read, or sending failed."""
         traits = {

@@ -19,7 +19,7 @@ from qsctl.transport.dds.peers.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
 from qsctl.transport.dds.plain.type_lookups import TypeLookups
-from qsctl.transport.dds.replicas.letter_box import SILENCE_NS
+from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, FragmentNumbers
 from qsctl.transport.dds.replicas.letter_signatures import LetterSigner
 from qsctl.transport.dds.replicas.replica_link import LinkQos, ReplicaLink
 from qsctl.transport.dds.serving._endpoint_trial import CANNOT_BE_MADE, reason_of
@@ -287,6 +287,7 @@ class DomainDelivery:
         qos: LinkQos,
         silence_ns: Nanoseconds = SILENCE_NS,
         signer: LetterSigner | None = None,
+        numbers: FragmentNumbers | None = None,
     ) -> ReplicaLink:
         """Open the message link to the other members of a replication cluster; the caller closes it.
 
@@ -297,10 +298,12 @@ class DomainDelivery:
             qos: configured additions to the link's quality of service.
             silence_ns: see `ReplicaLink`.
             signer: see `ReplicaLink`.
+            numbers: see `ReplicaLink`.
         """
         link = ReplicaLink(
-            self.participant, cluster, self._service_name, run, started_at_ns, qos, silence_ns=silence_ns, signer=signer
-        )
+            self.participant, cluster, self._service_name, run, started_at_ns, qos,
+            silence_ns=silence_ns, signer=signer, numbers=numbers,
+        )  # fmt: skip
         for endpoint in self._there():
             link.appeared(endpoint)
         self.replica_link = link

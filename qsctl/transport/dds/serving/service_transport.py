@@ -39,6 +39,7 @@ from qsctl.transport.dds.diagnosis.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.peers.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
+from qsctl.transport.dds.replicas.letter_box import FragmentNumbers
 from qsctl.transport.dds.replicas.letter_signatures import ClusterKeys, LetterSigner
 from qsctl.transport.dds.replicas.link_domain import LinkDomain
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink, link_qos
@@ -151,6 +152,9 @@ class ServiceTransport:
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
         self._run = places.run
+        self._link_run = places.run or secrets.token_hex(8)
+        """The run of both links: in one domain they read each other's announcements, and two would be two services."""
+        self._numbers = FragmentNumbers()
         self._key_file = places.key_file
         self._cluster_keys: ClusterKeys | None = None
         if places.cluster_key_file is not None:
@@ -230,16 +234,9 @@ class ServiceTransport:
         """
         return () if self._cluster_keys is None else self._cluster_keys.read_again()
 
-    def _link_run(self) -> tuple[str, LetterSigner | None]:
-        """Return a run for a link, and the signer of its letters, whose numbers are those of one link alone.
-
-        Without signatures both links of a process have one run: in one domain they read each other's announcements,
-        and would take two runs for two services of one name.
-        """
-        if self._cluster_keys is None:
-            return self._run or secrets.token_hex(8), None
-        run = secrets.token_hex(8)
-        return run, LetterSigner(run, self._cluster_keys)
+    def _signer(self) -> LetterSigner | None:
+        """Return the signer of a link's letters, which remembers what that link has accepted."""
+        return None if self._cluster_keys is None else LetterSigner(self._link_run, self._cluster_keys)
 
     def namesakes(self) -> list[int]:
         """Return the domains in which another service of this name has appeared; checked at most once a second."""
@@ -270,8 +267,9 @@ class ServiceTransport:
         delivery = next(iter(self._deliveries.values()), None)
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
-        run, signer = self._link_run()
-        return delivery.open_replica_link(cluster, run, started_at_ns, link_qos(replicated), silence_ns, signer)
+        return delivery.open_replica_link(
+            cluster, self._link_run, started_at_ns, link_qos(replicated), silence_ns, self._signer(), self._numbers
+        )
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
         """Open the message link about the configuration, in a participant of its own in the administration's domain.
@@ -287,10 +285,10 @@ class ServiceTransport:
         if self._configuration_place is None:
             raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
         participant = self._open(self._configuration_place, "configuration replication")
-        run, signer = self._link_run()
         domain = self._configuration_domain = LinkDomain(
-            participant, cluster, self.application_name, run, started_at_ns, silence_ns, signer
-        )
+            participant, cluster, self.application_name, self._link_run, started_at_ns, silence_ns,
+            self._signer(), self._numbers,
+        )  # fmt: skip
         return domain.link
 
     def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
