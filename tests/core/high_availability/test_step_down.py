@@ -6,7 +6,7 @@ from qsctl.core.admin.command import Command, Drain, StepDown
 from qsctl.core.high_availability.replica import DRAINED
 from qsctl.core.high_availability.roles import Role
 from tests.core.high_availability.changed_cluster import ADD, Changed, filled
-from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, held, queue, write
+from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
 from tests.core.high_availability.member_commands import RESOURCE, command
 
 NUMBER = 1_000
@@ -88,6 +88,25 @@ def test_step_down_is_refused_where_no_other_voter_holds_all() -> None:
     assert (code, f"{second.name} is not its master; {master.name} is" in text) == ("ERROR", True)
 
 
+def test_queue_sends_nothing_during_a_hand_over_and_goes_on_once_it_is_given_up() -> None:
+    cluster, master, (first, second) = filled()
+    cluster.send_all(join(threshold=1))
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
+    cluster.run_for(TIMEOUT_NS)
+    first.syncs = False
+    for each in (master, second):
+        cluster.send(each.name, write(9))  # the successor does not confirm it
+    cluster.run_for(TIMEOUT_NS // 10)
+    cluster.send(master.name, command(NUMBER, StepDown(RESOURCE, first.name)))
+    cluster.send(master.name, acknowledge(1))
+    cluster.run_for(TIMEOUT_NS * 4 // 10)
+    assert len(held(master)) == 3, "the acknowledgment counts"
+    assert len(master.deliveries()) == 2
+    cluster.run_for(TIMEOUT_NS * 4 // 10)
+    assert master.replica.is_master
+    assert [each.identity.sequence_number for each in master.deliveries()] == [1, 2, 3]
+
+
 def test_hand_over_to_a_member_that_is_gone_by_then_is_given_up_and_samples_go_on() -> None:
     cluster, master, (first, second) = filled()
     cluster.run_for(TIMEOUT_NS)
@@ -116,7 +135,9 @@ def test_drained_service_hands_over_everything_answers_then_and_is_no_master_aga
     for process in cluster:
         if process is not drained:
             process.crash()
+    drained.member.pop_changes()
     cluster.run_for(5 * TIMEOUT_NS)
+    assert Role.CANDIDATE not in {each.role for each in drained.member.pop_changes()}
     assert {each.reason for each in drained.member.replicas.values()} == {DRAINED}
     drained.start(cluster.now)
     cluster.run_for(3 * TIMEOUT_NS)
