@@ -484,8 +484,8 @@ def forms_with_all_members_only(patch: pytest.MonkeyPatch) -> None:
 def _creates_without_a_vote(patch: pytest.MonkeyPatch) -> None:
     create = Replica.create
 
-    def be_new(self: Replica, incarnation: Any, left: tuple[int, ...], *, is_fresh: bool) -> None:
-        create(self, incarnation, left, is_fresh=is_fresh)
+    def be_new(self: Replica, *given: Any, **named: Any) -> None:
+        create(self, *given, **named)
         self.ballot.be_new()
         self.outgoing.write_hard_state(self.ballot.state)
 
