@@ -126,9 +126,9 @@ def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left
     """The members are those of the replicated configuration; one joined, one was removed, and one more is dead."""
     cluster = Cluster(tmp_path, domain, service=REPLICATED_SERVICE, queues="")
     qsctl = Shell(domain)
-    joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
     try:
-        cluster.await_all("configuration")
+        cluster.await_all("configuration")  # before a fourth process is there: without --members it would count
+        joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
         cluster.services["Cluster_1_D"] = joined
         for action in ("add", "promote"):
             assert eventually(lambda: changed(qsctl, action, "Cluster_1_D", "configuration"), PATIENCE_S), action  # noqa: B023
