@@ -167,6 +167,7 @@ def replaced(qsctl: Shell, old: str, new: str, queue: str) -> None:
     assert f"{new} has the place of {old} already" in qsctl(*words)
 
 
+@pytest.mark.slow
 def test_masters_are_moved_and_drained_and_a_member_is_replaced_under_load(tmp_path: Path, domain: int) -> None:
     cluster = Cluster(tmp_path, domain)
     qsctl = Shell(domain)
