@@ -10,6 +10,8 @@
 
 #define REQUEST RTI_Service_Admin_CommandRequest
 #define REPLY RTI_Service_Admin_CommandReply
+/* Of 10 ms each: as long as on a busy machine it may take. */
+#define PATIENCE_TURNS 15000
 
 static void fail(const char *what, int code)
 {
@@ -41,7 +43,7 @@ static int monitor(dds_entity_t participant, const char *queue)
     qos, NULL));
   dds_entity_t reader = checked("monitoring reader", dds_create_reader(participant, topic, qos, NULL));
   dds_delete_qos(qos);
-  for (int turn = 0; turn < 6000; turn++) {
+  for (int turn = 0; turn < PATIENCE_TURNS; turn++) {
     void *samples[1] = {NULL};
     dds_sample_info_t info[1];
     if (dds_take(reader, samples, info, 1, 1) > 0) {
@@ -79,7 +81,7 @@ int main(int argc, char **argv)
 
   dds_publication_matched_status_t sending = {0};
   dds_subscription_matched_status_t receiving = {0};
-  for (int turn = 0; turn < 6000 && !(sending.current_count && receiving.current_count); turn++) {
+  for (int turn = 0; turn < PATIENCE_TURNS && !(sending.current_count && receiving.current_count); turn++) {
     dds_sleepfor(DDS_MSECS(10));
     dds_get_publication_matched_status(writer, &sending);
     dds_get_subscription_matched_status(reader, &receiving);
@@ -100,7 +102,7 @@ int main(int argc, char **argv)
   if (code < 0)
     fail("write", code);
 
-  for (int turn = 0; turn < 6000; turn++) {
+  for (int turn = 0; turn < PATIENCE_TURNS; turn++) {
     void *samples[1] = {NULL};
     dds_sample_info_t info[1];
     if (dds_take(reader, samples, info, 1, 1) > 0 && info[0].valid_data) {
