@@ -84,6 +84,10 @@ def test_no_leftovers() -> None:
     assert [name(path) for path in SOURCES if path != Path(__file__) and leftover.search(text_of(path))] == []
 
 
+def test_no_file_is_left_of_a_merge() -> None:
+    assert [name(path) for path in FILES if path.suffix in {".orig", ".rej", ".bak"} or path.name.endswith("~")] == []
+
+
 def test_the_top_level_is_the_agreed_one() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in FILES if not name(path).startswith(".")} == TOP_LEVEL
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _UNEVEN: Final = 2
 """Difference of two members' numbers of masters from which on moving one makes them more even."""
 
-
 _LEVEL_S: Final = 1
 """Lag below which a voter counts as level: under load it is rarely none."""
 

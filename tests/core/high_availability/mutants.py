@@ -153,7 +153,7 @@ def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
 
 
 def counts_removed_members(patch: pytest.MonkeyPatch) -> None:
-    """A quorum is as many as when the group was formed, whoever was removed since."""
+    """A quorum is as many as when the group was formed, whichever members were removed since."""
     take = members.GroupMembers._take
 
     def keep_quorum(self: members.GroupMembers, latest: MembersChanged, committed: MembersChanged) -> None:
