@@ -80,6 +80,7 @@ BY_SCHEDULE = [
     (driver_mutants.takes_a_damaged_log_for_whole, "published-nats-7549", "P10"),
     (driver_mutants.reports_replicas_before_the_sync, "published-nats-7567", "P7"),
     (driver_mutants.forgets_the_hard_state, "published-nats-6888", "P10"),
+    (driver_mutants.takes_a_damaged_log_for_whole, "published-nats-5576", "P1"),
     (mutants.takes_the_name_for_the_group, "published-rabbitmq-12366", "P2"),
     (mutants.counts_removed_members, "published-rabbitmq-2414", "schedule"),
 ]

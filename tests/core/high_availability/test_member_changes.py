@@ -185,6 +185,47 @@ def test_member_that_missed_all_changes_follows_a_master_that_it_does_not_know()
     cluster.run_until(lambda: voters(second) == voters(added[0]))
 
 
+@pytest.mark.parametrize("own_count", [0, 3])
+@pytest.mark.parametrize("compacted_over_count", [4, 8_192])
+def test_member_is_removed_and_added_again_under_its_name_with_its_old_log(
+    own_count: int, compacted_over_count: int
+) -> None:
+    """Its log ends with entries that no other member has, of the epoch in which it was the master."""
+    cluster, _, _ = filled()
+    for process in list(cluster):
+        process.crash()
+        process.compacted_over_count = compacted_over_count
+    for process in cluster.processes.values():
+        process.start(cluster.now)
+    removed = cluster.elect()
+    others = [process for process in cluster if process is not removed]
+    cluster.cut(removed.name)
+    cluster.send(removed.name, *(write(100 + number) for number in range(own_count)))
+    cluster.run_until(lambda: any(each.replica.is_master for each in others))
+    master = next(each for each in others if each.replica.is_master)
+    cluster.run_until(lambda: master.replica.log.commit_index >= master.replica.clients.own_epoch_index)
+    cluster.change(master, REMOVE, removed.name)
+    removed.crash()
+    cluster.heal()
+    cluster.send_all(*(write(number) for number in range(10, 20)))
+    cluster.run_until(lambda: all(len(held(process)) == 13 for process in others))
+    removed.start(cluster.now)
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert cluster.masters() == [master.name]
+    cluster.change(master, ADD, removed.name)
+    cluster.run_until(lambda: has_caught_up(master, removed))
+    assert held(removed) == held(master)
+    cluster.change(master, PROMOTE, removed.name)
+    cluster.run_until(lambda: removed.replica.role is Role.SLAVE)
+    assert voters(removed) == voters(master) == ["a", "b", "c"]
+    master.crash()
+    successor = cluster.elect()
+    cluster.send_all(write(20))
+    cluster.run_until(lambda: (20, 1) in successor.answers())
+    cluster.run_until(lambda: held(removed) == held(successor))
+    assert len(held(removed)) == 14
+
+
 def replaced_away() -> tuple[Changed, Process, list[Process]]:
     """A cluster of d, e and one that missed all changes, which is down; the others that it knows are gone.
 
