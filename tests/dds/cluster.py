@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from qsctl.client import QueueConsumer, QueueProducer
@@ -64,8 +64,17 @@ REPLICATED_SERVICE = """
 class Cluster:
     """The services `Cluster_1_A`, `Cluster_1_B` and so on, each in a directory of its own."""
 
-    def __init__(self, directory: Path, domain: int, *arguments: str, instances: int = 3, **parts: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        domain: int,
+        *arguments: str,
+        instances: int = 3,
+        prepare: Callable[[Path], None] = lambda where: None,
+        **parts: str,
+    ) -> None:
         self.domain = domain
+        self._prepare = prepare
         self.services: dict[str, ServiceProcess] = {}
         self._parts = {"name": "Cluster_1", "queues": QUEUES} | parts
         self._parts["service"] = parts.get("service", SERVICE).format(
@@ -77,6 +86,7 @@ class Cluster:
                 name = f"{prefix}_{letter}"
                 where = directory / name
                 where.mkdir()
+                prepare(where)
                 service = ServiceProcess(where, domain, "--app-name", name, *arguments, **self._parts)
                 stack.callback(service.end)
                 self.services[name] = service
@@ -89,6 +99,7 @@ class Cluster:
     def start_another(self, where: Path, name: str, *arguments: str) -> ServiceProcess:
         """Start one service more, which is no member; it ends with the others."""
         where.mkdir()
+        self._prepare(where)
         service = ServiceProcess(where, self.domain, "--app-name", name, *arguments, **self._parts)
         self._ending.callback(service.end)
         return service
@@ -99,10 +110,15 @@ class Cluster:
         for name, service in self.services.items():
             assert service.process is not None
             if service.process.poll() is None:
-                for _, stream, role, epoch in _ROLE.findall(service.log.read_text()):
-                    if stream == queue:
-                        found[name] = (int(epoch), role)
+                roles = self.roles_in(service.log.read_text())
+                if queue in roles:
+                    found[name] = roles[queue]
         return found
+
+    @staticmethod
+    def roles_in(log: str) -> dict[str, tuple[int, str]]:
+        """Return the epoch and the role that a log has last of each queue."""
+        return {stream: (int(epoch), role) for _, stream, role, epoch in _ROLE.findall(log)}
 
     def master(self, queue: str, *, other_than: str = "") -> str:
         """Wait until a living service is the master of a queue, in the latest epoch; return its name."""

@@ -25,16 +25,23 @@ SYNC_S: Final = "QSCTL_TEST_SYNC_S"
 _LOOK_S: Final = 0.01
 
 
-def watch() -> None:
-    """Let syncs hang, and heartbeats be noted."""
-    sync, receive = HostFileSystem.sync, Replica._receive_of_master
-    heard = HEARD.open("a", encoding="ascii")
+def let_disk_hang() -> None:
+    """Let syncs hang while the file is there."""
+    sync = HostFileSystem.sync
 
     def hanging(disk: HostFileSystem, descriptor: int) -> None:
         time.sleep(float(os.environ.get(SYNC_S, "0")))
         while HANG.exists():
             time.sleep(_LOOK_S)
         sync(disk, descriptor)
+
+    HostFileSystem.sync = hanging  # type: ignore[method-assign]
+
+
+def note_heartbeats() -> None:
+    """Let signs of a master be noted."""
+    receive = Replica._receive_of_master
+    heard = HEARD.open("a", encoding="ascii")
 
     def noted(replica: Replica, now: Nanoseconds, frame: OfMaster) -> str:
         if replica.stream == QUEUE:
@@ -43,10 +50,10 @@ def watch() -> None:
             heard.flush()
         return receive(replica, now, frame)
 
-    HostFileSystem.sync = hanging  # type: ignore[method-assign]
     Replica._receive_of_master = noted  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
-    watch()
+    let_disk_hang()
+    note_heartbeats()
     main()
