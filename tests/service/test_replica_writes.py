@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -28,6 +29,7 @@ from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.service.replicas import _replica_stores as replica_stores
 from qsctl.service.replicas._replica_writes import WRITTEN_AT_ONCE_BYTES, ReplicaWrites
 from qsctl.storage.base import Sync
+from qsctl.storage.file_system import HostFileSystem
 from qsctl.storage.register import Register
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_stream import Operation
@@ -150,6 +152,99 @@ def test_disk_hangs_only_where_a_long_write_does_not_progress(tmp_path: Path, pr
     assert replica.disk.hangs is not progresses
 
 
+class HeldSyncs:
+    """A runner that runs nothing until a test lets it."""
+
+    def __init__(self) -> None:
+        self.held: Sync | None = None
+        self.is_done = False
+        self._error: Damaged | None = None
+
+    def begin(self, sync: Sync) -> bool:
+        self.held, self.is_done = sync, False
+        return False
+
+    def run(self) -> None:
+        assert self.held is not None
+        try:
+            self.held()
+        except Damaged as error:
+            self._error = error
+        self.held, self.is_done = None, True
+
+    def end(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def close(self) -> None:
+        if self.held is not None:
+            self.run()
+
+
+@pytest.fixture
+def compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Process, HeldSyncs]:
+    """A process whose log is being compacted."""
+    process, held = Process(tmp_path), HeldSyncs()
+    monkeypatch.setattr(process.writes.compactions, "_syncs", held)
+    process.log._compacted_over_bytes = 1_000
+    process.write(*range(1, 21))
+    assert held.held is not None, "its base is to be written"
+    return process, held
+
+
+def test_writes_go_on_while_the_log_is_compacted(tmp_path: Path, compacting: tuple[Process, HeldSyncs]) -> None:
+    """Found: while a group was filled, nothing was written during each compaction, votes and confirmations neither."""
+    process, held = compacting
+    process.write(21, 22)
+    outgoing = process.member.replicas[STREAM].outgoing
+    assert outgoing.is_durable, "written, synced and reported"
+    assert (process.role, process.held) == (Role.MASTER, [*range(1, 23)])
+    held.run()
+    process.write(23)
+    kill_log(process.log._log)
+    assert len(list(tmp_path.glob("*.db"))) == 2, "the base, and what was written behind it"
+    again = Process(tmp_path)
+    assert (again.role, again.held) == (Role.MASTER, [*range(1, 24)])
+    assert not again.log.damage
+
+
+@pytest.mark.parametrize("refused", ["write_at", "rename"])
+def test_replicas_go_on_where_the_disk_refuses_a_compaction(
+    tmp_path: Path, compacting: tuple[Process, HeldSyncs], monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    process, held = compacting
+    reports: list[Damaged] = []
+    process.writes.compactions.report_failure = reports.append
+    with monkeypatch.context() as patch:
+        patch.setattr(HostFileSystem, refused, refuse)
+        held.run()
+        process.writes.go_on(waits=True)
+    process.write(21, 22)
+    (report,) = reports
+    assert "No space left" in report.message
+    assert process.failures == []
+    assert (process.role, process.held) == (Role.MASTER, [*range(1, 23)])
+    assert held.held is None, "the log has not doubled since"
+    process.write(*range(23, 60))
+    assert held.held is not None, "it has"
+    held.run()
+    process.writes.close()
+    again = Process(tmp_path)
+    assert (again.role, again.held) == (Role.MASTER, [*range(1, 60)])
+
+
+def test_compaction_in_progress_is_given_up_at_the_end(tmp_path: Path, compacting: tuple[Process, HeldSyncs]) -> None:
+    process, _ = compacting
+    process.writes.close()
+    assert not list(tmp_path.glob("*.tmp"))
+    assert Process(tmp_path).held == [*range(1, 21)]
+
+
+def refuse(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_a_replica_has_no_vote_where_its_log_is_gone_or_damaged(tmp_path: Path) -> None:
     three = ("A", "B", "C")
     first = Process(tmp_path, names=three)
@@ -245,7 +340,12 @@ def test_a_stream_that_is_not_hosted_rests_until_its_queue_is_created(tmp_path: 
     other = Process(tmp_path, hosts=False)
     assert STREAM not in other.member.replicas
     if compacts:
-        other.log.compact({**other.writes._resting, **replica_stores.present(other.member.replicas.values())})()
+        other.writes.compactions.begin(
+            {**other.writes._resting, **replica_stores.present(other.member.replicas.values())}
+        )
+        while (step := other.writes.compactions.next_step()) is not None or other.writes.compactions._current:
+            if step is not None:
+                step()
     kill_log(other.log._log)
     third = Process(tmp_path, hosts=False)
     third.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import random
 import shutil
 from collections.abc import Sequence
@@ -15,15 +17,15 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
 from qsctl.errors import Damaged
 from qsctl.service.replicas._replica_stores import RECORDS
+from qsctl.storage._frames import FRAME_HEADER, spans
 from qsctl.storage.base import Sync
-from qsctl.storage.replicas import replica_log
-from qsctl.storage.replicas.replica_log import (
-    BODY_BYTES,
-    COMPACTED_OVER_BYTES,
-    GROUP_BYTES,
-    RECORDS_AT_ONCE,
-    ReplicaLog,
-)
+from qsctl.storage.file_system import HostFileSystem
+from qsctl.storage.log.file_sequence import SEAL
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.replicas import replica_operations
+from qsctl.storage.replicas.log_compaction import LogCompaction
+from qsctl.storage.replicas.replica_log import COMPACTED_OVER_BYTES, GROUP_BYTES, ReplicaLog
+from qsctl.storage.replicas.replica_operations import BODY_BYTES, RECORDS_AT_ONCE
 from qsctl.storage.replicas.replica_stream import (
     Dropped,
     Operation,
@@ -57,6 +59,13 @@ def do(log: ReplicaLog, *operations: Operation) -> None:
     sync = log.write(operations)
     if sync is not None:
         sync()
+
+
+def compact(log: ReplicaLog, streams: dict[str, StoredStream]) -> None:
+    compaction = log.compact(streams)
+    compaction.begin()
+    compaction.write()
+    compaction.put()
 
 
 def records(first: int, count: int, octets: bytes = b"x") -> list[Record]:
@@ -93,8 +102,13 @@ class Story:
         self.possible: list[dict[str, Kept]] = [{}]
         """The states that may be found: the durable one first, then one for each operation in progress."""
         self.next_position = 0
+        self.compaction: LogCompaction | None = None
+        self.is_base_written = False
 
     def step(self) -> None:
+        if self.chance.random() < 0.2:
+            self.go_on_compacting()
+            return
         operations: list[Operation] = []
         self.possible = [self.snapshot_of_all()]
         for _ in range(self.chance.randint(1, 4)):
@@ -107,8 +121,20 @@ class Story:
             self.possible.append(self.snapshot_of_all())
         do(self.log, *operations)
         self.possible = [self.snapshot_of_all()]
-        if self.chance.random() < 0.1:
-            self.log.compact({name: each.copy().stored() for name, each in self.streams.items()})()
+
+    def go_on_compacting(self) -> None:
+        """Do the next step of a compaction; the log is written to between two of them."""
+        if self.compaction is None:
+            streams = {name: each.copy().stored() for name, each in self.streams.items()}
+            compaction = self.log.compact(streams)
+            compaction.begin()
+            self.compaction, self.is_base_written = compaction, False
+        elif not self.is_base_written:
+            self.compaction.write()
+            self.is_base_written = True
+        else:
+            self.compaction.put()
+            self.compaction = None
 
     def snapshot_of_all(self) -> dict[str, Kept]:
         return {name: each.copy() for name, each in self.streams.items()}
@@ -140,12 +166,13 @@ class Story:
         kept.records = [] if installs else kept.records[index - kept.index :]
         kept.index, kept.snapshot = index, self.new_records()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(replica_log, "RECORDS_AT_ONCE", 2)  # some are written in parts
+            patch.setattr(replica_operations, "RECORDS_AT_ONCE", 2)  # some are written in parts
             return list(self.log.snapshot(name, index, kept.snapshot, installs=installs))
 
     def check(self, left: dict[str, StoredStream]) -> None:
         whole = [{name: each.stored() for name, each in state.items()} for state in self.possible]
-        assert left in whole
+        begun = StoredStream(StoredHardState(), 0, [], [])  # parts of its first snapshot, without effect
+        assert {name: each for name, each in left.items() if each != begun} in whole
 
 
 def test_a_log_is_read_back_after_a_kill_and_goes_on(tmp_path: Path) -> None:
@@ -176,12 +203,107 @@ def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
     while not log.is_worth_compacting:
         do(log, *log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
     do(log, *log.append("g", 1, kept, truncates=True))
-    log.compact({"g": StoredStream(StoredHardState(7, "a"), 0, (), kept)})()
+    compact(log, {"g": StoredStream(StoredHardState(7, "a"), 0, (), kept)})
     assert not log.is_worth_compacting
     do(log, *log.append("g", 11, records(50, 1), truncates=False))
     log.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < COMPACTED_OVER_BYTES / 100
     assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
+
+
+def half_compacted(directory: Path) -> tuple[ReplicaLog, LogCompaction]:
+    """Return a log that was written to while its base was, and the compaction, which is to be put."""
+    log = opened(directory, LONG)
+    do(log, StateSet("h", StoredHardState(1, "c")), *log.append("g", 1, records(1, 40), truncates=False))
+    compacted = StoredStream(StoredHardState(3, "a"), 30, records(50, 2), records(31, 10))
+    compaction = log.compact({"g": compacted, "h": StoredStream(StoredHardState(1, "c"))})
+    compaction.begin()
+    do(log, *log.append("g", 39, records(60, 4), truncates=True))
+    compaction.write()
+    do(log, StateSet("g", StoredHardState(4, "b")))
+    return log, compaction
+
+
+@pytest.mark.parametrize("is_put", [False, True])
+def test_log_is_written_to_while_it_is_compacted(tmp_path: Path, is_put: bool) -> None:
+    log, compaction = half_compacted(tmp_path)
+    if is_put:
+        compaction.put()
+    do(log, *log.append("g", 43, records(90, 1), truncates=False))
+    kill_log(log._log)
+    again = opened(tmp_path, LONG)
+    index, snapshot = (30, records(50, 2)) if is_put else (0, [])
+    left = [*records(index + 1, 38 - index), *records(60, 4), *records(90, 1)]
+    expected = StoredStream(StoredHardState(4, "b"), index, snapshot, left)
+    assert again.damage == []
+    assert found(again) == {"g": expected, "h": StoredStream(StoredHardState(1, "c"), 0, [], [])}
+    again.close()
+    assert len(list(tmp_path.iterdir())) == (2 if is_put else 3), "the base, and what was written behind it"
+
+
+@pytest.mark.parametrize("file", [0, 1])
+def test_compacted_log_that_lost_the_end_of_its_base_or_the_file_behind_is_damaged(tmp_path: Path, file: int) -> None:
+    log, compaction = half_compacted(tmp_path)
+    compaction.put()
+    log.close()
+    base, behind = sorted(tmp_path.iterdir())
+    if file:
+        behind.unlink()
+    else:
+        *_, (start, _), _ = spans(base.read_bytes(), HEADER_SIZE_BYTES, base.stat().st_size)
+        os.truncate(base, start - FRAME_HEADER.size)  # the last operation and the seal, whole
+    assert opened(tmp_path, LONG).is_damaged
+
+
+@pytest.mark.parametrize("is_next_written", [False, True])
+def test_seal_that_was_cut_short_is_no_damage(tmp_path: Path, is_next_written: bool) -> None:
+    """Found: the power failed between the name of the next file and the sync of the seal, which no record follows."""
+    log = opened(tmp_path)
+    do(log, *log.append("g", 1, records(1, 3, bytes(4_000)), truncates=False))
+    expected = records(1, 3, bytes(4_000))
+    do(log, StateSet("g", StoredHardState(2, "b")))
+    log.close()
+    first, following = sorted(tmp_path.iterdir())
+    content, next_content = first.read_bytes(), following.read_bytes() if is_next_written else b""
+    for size_bytes in range(1, FRAME_HEADER.size + len(SEAL) + 3):
+        first.write_bytes(content[:-size_bytes])
+        following.write_bytes(next_content)
+        again = opened(tmp_path)
+        is_cut_short = size_bytes <= FRAME_HEADER.size + len(SEAL)
+        assert again.is_damaged is not is_cut_short, (size_bytes, again.damage)
+        assert not is_cut_short or found(again)["g"].records == expected
+        kill_log(again._log)
+
+
+@pytest.mark.parametrize(
+    ("step", "refused"), [("begin", "open"), ("write", "open"), ("write", "write_at"), ("put", "rename")]
+)
+def test_log_is_as_before_where_the_disk_refuses_a_compaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, refused: str
+) -> None:
+    log = opened(tmp_path, LONG)
+    do(log, *log.append("g", 1, records(1, 40), truncates=False))
+    compaction = log.compact({"g": StoredStream(StoredHardState(), 40, records(50, 2), ())})
+    steps = {"begin": compaction.begin, "write": compaction.write, "put": compaction.put}
+    for name, do_step in steps.items():
+        if name == step:
+            break
+        do_step()
+    with monkeypatch.context() as patch:
+        patch.setattr(HostFileSystem, refused, refuse)
+        with pytest.raises(Damaged, match=os.strerror(errno.ENOSPC)):
+            steps[step]()
+    assert not log.has_failed
+    do(log, *log.append("g", 41, records(41, 2), truncates=False))
+    assert not list(tmp_path.glob("*.tmp"))
+    compact(log, {"g": StoredStream(StoredHardState(), 0, (), records(1, 42))})
+    kill_log(log._log)
+    again = opened(tmp_path, LONG)
+    assert (again.damage, found(again)) == ([], {"g": StoredStream(StoredHardState(), 0, [], records(1, 42))})
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.campaign
@@ -286,7 +408,7 @@ def test_large_snapshot_is_written_in_parts_of_bounded_size(tmp_path: Path) -> N
     again = opened(tmp_path, LONG)
     expected = StoredStream(StoredHardState(), 3_000, snapshot, sized(3_001, LARGE, LARGE))
     assert (again.is_damaged, found(again)) == (False, {"a": expected})
-    again.compact({"a": expected})()
+    compact(again, {"a": expected})
     again.close()
     assert found(opened(tmp_path, LONG)) == {"a": expected}
 

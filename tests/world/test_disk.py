@@ -15,8 +15,9 @@ from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.service.replicas import _replica_stores as replica_stores
 from qsctl.sim.world.environment.disk import DIRECTORY, MountedDisk, PowerFailed, ProcessHangs, SimulatedDisk
+from qsctl.storage.base import Sync
 from qsctl.storage.replicas.replica_log import ReplicaLog
-from qsctl.storage.replicas.replica_stream import StateSet, StoredHardState
+from qsctl.storage.replicas.replica_stream import StateSet, StoredHardState, StoredStream
 
 FILE = DIRECTORY / "file"
 SEEDS = range(int(os.environ.get("QSCTL_DISK_SEEDS", "60")))
@@ -159,7 +160,7 @@ def test_the_log_of_replicas_has_what_was_durable_after_a_power_failure_at_any_o
     durable = pending = 0
     for _ in range(4):
         mounted = disk.mount()
-        mounted.fails_after = random.randrange(4, 150)
+        mounted.fails_after = random.randrange(4, 300)
         try:
             log = log_of(mounted)
             found = log.pop_found()
@@ -168,15 +169,24 @@ def test_the_log_of_replicas_has_what_was_durable_after_a_power_failure_at_any_o
             reached = 0 if stream is None else stream.snapshot_index + len(stream.records)
             assert durable <= reached <= pending, (durable, reached, pending)
             durable = pending = reached
+            kept = list(stream.records) if stream is not None else []
+            steps: list[Sync] = []
             if stream is None:
                 log.write([StateSet("S", StoredHardState(1, "A"))])()
             while True:
-                records = [EpochBegan("S", 1, "x" * random.randrange(700), flags_all=False)]
+                record = EpochBegan("S", 1, "x" * random.randrange(700), flags_all=False)
                 pending = durable + 1
-                sync = log.write(log.append("S", pending, records, truncates=False))
+                sync = log.write(log.append("S", pending, [record], truncates=False))
                 assert sync is not None
                 sync()
                 durable = pending
+                kept.append(record)
+                if not steps and random.random() < 0.2:
+                    compaction = log.compact({"S": StoredStream(StoredHardState(1, "A"), 0, (), list(kept))})
+                    compaction.begin()
+                    steps = [compaction.put, compaction.write]
+                elif steps and random.random() < 0.5:
+                    steps.pop()()
         except PowerFailed:
             disk.crash()
     assert pending > 0

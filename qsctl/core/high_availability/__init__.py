@@ -152,7 +152,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_transfer_of_a_snapshot_goes_on_with_a_master_that_was_restarted`; versions: test_versions.py, and
   with processes from wheels of two commits tests/dds, test_two_versions.py;
 - limits: test_mastery.py, tests/service,
-  `test_large_writes_are_encoded_and_written_in_another_thread`, and tests/dds, test_large_held.py (memory, too),
+  `test_large_writes_are_encoded_and_written_in_another_thread` and `test_writes_go_on_while_the_log_is_compacted`, and
+  tests/dds, test_large_held.py (memory, too),
   `test_frames_without_samples_are_kept_while_a_member_does_not_read_and_those_of_samples_are_not`;
 - order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,
   `test_heartbeat_passes_the_samples_that_wait_for_a_member`, and tests/world,

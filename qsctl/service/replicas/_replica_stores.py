@@ -16,7 +16,8 @@ from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
 from qsctl.core.records import QueueRecord
-from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.replicas.replica_stream import Operation, StateSet, StoredHardState, StoredStream
 
 RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[QueueRecord]).decode)

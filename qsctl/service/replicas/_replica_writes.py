@@ -2,7 +2,8 @@
 
 Decides: when the log is written, synced and compacted, and in which thread: a large write is encoded, written and
 synced part by part in another one, so that no step of the loop takes longer than the encoding of
-`WRITTEN_AT_ONCE_BYTES`. Queues that are not replicated have other files and another sync: neither waits for the other.
+`WRITTEN_AT_ONCE_BYTES`; a compaction goes on beside the writes. Queues that are not replicated have other files and
+another sync: neither waits for the other.
 A failed write or sync is not repeated: the replicas send nothing until the process is restarted.
 """
 
@@ -20,6 +21,7 @@ from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.replicas import _replica_stores as replica_stores
+from qsctl.service.replicas._log_compactions import LogCompactions
 from qsctl.service.run.environment import OpenSyncs, Syncs
 from qsctl.service.stores.sync_thread import SyncThread
 from qsctl.storage.base import Sync
@@ -50,7 +52,7 @@ class ReplicaWrites:
         clock: the wall clock.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a faster sync runs in the calling thread; 0: none does.
-        open_syncs: returns a runner of syncs, and another one of compactions.
+        open_syncs: returns a runner of syncs: one for short writes, one for large ones, and one for compactions.
     """
 
     def __init__(
@@ -68,7 +70,8 @@ class ReplicaWrites:
         self._log = log
         self._clock = clock
         self._syncs = open_syncs(on_synced, quick_sync_s=quick_sync_s)
-        self._compactions = open_syncs(on_synced, quick_sync_s=0)
+        self._large_writes = open_syncs(on_synced, quick_sync_s=0)
+        self.compactions = LogCompactions(log, open_syncs(on_synced, quick_sync_s=0))
         self._in_progress: Syncs | None = None
         self._numbers: dict[str, int] = {}
         """The last write of each stream in what is in progress."""
@@ -116,7 +119,7 @@ class ReplicaWrites:
             except Damaged as error:
                 self._fail(error)
                 return True
-            if not (self._numbers or self._dropped):
+            if sync is None and not (self._numbers or self._dropped):
                 return has_reported
             has_reported = self._report() or has_reported
 
@@ -128,7 +131,8 @@ class ReplicaWrites:
         """
         self.go_on(waits=True)
         self._syncs.close()
-        self._compactions.close()
+        self._large_writes.close()
+        self.compactions.close()
         self._log.close()
 
     def _note_progress(self) -> None:
@@ -138,7 +142,9 @@ class ReplicaWrites:
             self._member.disk_progressed()
 
     def _next(self) -> tuple[Sync | None, Syncs]:
-        """Write all pending operations, or begin a compaction; return the pending sync, or None, and its runner."""
+        """Write all pending operations, or go on with a compaction; return the sync, or None, and its runner."""
+        if (step := self.compactions.next_step()) is not None:
+            return step, self._syncs
         writes, hosted = self._member.pop_writes(), self._member.replicas
         if not writes and hosted is self._hosted and self._members is None and not self._was_written:
             return None, self._syncs
@@ -162,15 +168,17 @@ class ReplicaWrites:
         if self._members is not None and present:
             operations.append((MembersKnown(self._members),))
             self._members = None
-        if operations:
-            self._was_written = True
-            if sum(map(_payload_bytes, writes)) > WRITTEN_AT_ONCE_BYTES:
-                return self._log.store(itertools.chain.from_iterable(operations)), self._compactions
-            return self._log.write(itertools.chain.from_iterable(operations)), self._syncs
-        if self._log.is_worth_compacting:
+        sync, syncs = None, self._syncs
+        if operations and sum(map(_payload_bytes, writes)) > WRITTEN_AT_ONCE_BYTES:
+            sync, syncs = self._log.store(itertools.chain.from_iterable(operations)), self._large_writes
+        elif operations:
+            sync = self._log.write(itertools.chain.from_iterable(operations))
+        self._was_written = bool(operations)
+        if self.compactions.is_due:
+            # The replicas' logs are what the files contain once these operations are durable.
             present_streams = replica_stores.present(self._member.replicas.values())
-            return self._log.compact({**self._resting, **present_streams}), self._compactions
-        return None, self._syncs
+            self.compactions.begin({**self._resting, **present_streams})
+        return sync, syncs
 
     def _end(self, stream: str) -> Iterator[Operation]:
         """Yield the operations that drop a stream, except the list of its former groups: one of them may return."""

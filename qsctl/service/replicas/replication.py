@@ -168,6 +168,7 @@ class Replication:
             open_syncs=stores.environment.open_syncs,
         )
         self._writes.report_failure = self._report_failure
+        self._writes.compactions.report_failure = self._report_uncompacted
         if self.membership.is_known:
             self._writes.keep_members(list(self.membership.names))
         for report in self._store.damage:
@@ -383,6 +384,9 @@ class Replication:
 
     def _report_failure(self, error: Damaged) -> None:
         self._log.error("replicas_stopped", reason=error.message, remedy=error.remedy)
+
+    def _report_uncompacted(self, error: Damaged) -> None:
+        self._log.warning("replica_log_not_compacted", reason=error.message, remedy=error.remedy)
 
     def _complain(self, event: str, now: Nanoseconds, about: tuple[str, ...] = (), **fields: object) -> None:
         key = (event, *about)

@@ -20,7 +20,8 @@ from qsctl.service.stores.sync_thread import SyncThread
 from qsctl.storage.base import Extent, Storage, Sync
 from qsctl.storage.codec import RecordCodec
 from qsctl.storage.file_system import HOST, FileSystem
-from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.sqlite.store import SqliteStorage
 
 

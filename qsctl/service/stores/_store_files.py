@@ -37,7 +37,8 @@ from qsctl.storage.names import (
     volatile_register,
 )
 from qsctl.storage.register import Register
-from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.room import DiskFull, Room
 from qsctl.storage.streams.logged import LoggedStorage
 

@@ -49,7 +49,8 @@ from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport, refuse_loss
 from qsctl.storage.log import log_upkeep
 from qsctl.storage.log.write_ahead_log import FILES_MAX, WriteAheadLog
-from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.room import DiskFull
 from qsctl.storage.streams.logged import LoggedStorage, write_group
 

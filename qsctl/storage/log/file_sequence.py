@@ -1,7 +1,7 @@
 """Checks that the numbered files of a log are complete, correctly named and not truncated.
 
 Decides: the evidence. In a contiguous log each file records at its start the size of the one before it, and ends with
-a seal once another one follows.
+a seal once another one follows. A base records its own size.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from qsctl.storage._frames import FRAME_HEADER
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import FileSystem
@@ -26,6 +27,11 @@ from qsctl.storage.log.segment_file import (
 
 SEAL: Final = b"\xc0"
 """The last body of a file that another one follows: where that one is not there, it was lost."""
+
+_SEAL_FRAME_BYTES: Final = FRAME_HEADER.size + len(SEAL)
+"""Octets of a seal. What is shorter at the end of a file that another one follows is a seal that a crash cut short: all
+records before it were durable. Had one lost its end, the file would be shorter than the next one records.
+"""
 
 
 def existing_indexes(stem: Path, letter: str, disk: FileSystem) -> list[int]:
@@ -71,15 +77,13 @@ class FileSequence:
             yield self._missing(self._before + 1, index - 1)
         header = content.header
         is_next = self._contiguous and self._before == index - 1 and self._size_before > 0
-        if is_next and header is not None and header.size_before_bytes > self._size_before:
-            lost = header.size_before_bytes - self._size_before
-            what = "the end of the file is missing"
-            yield (
-                self._before,
-                DamageReport(self._path(self._before), self._size_before, lost, DamageKind.CHECKSUM, what),
-            )
+        if header is not None and header.is_base:
+            yield from self._shortened(index, max(content.found.end, HEADER_SIZE_BYTES), header)
+        elif header is not None and is_next:
+            yield from self._shortened(self._before, self._size_before, header)
         for report in reports_of(self._path(index), content):
-            if report.kind is DamageKind.TORN_TAIL and not is_last:
+            is_seal = self._contiguous and report.offset >= HEADER_SIZE_BYTES and report.size_bytes < _SEAL_FRAME_BYTES
+            if report.kind is DamageKind.TORN_TAIL and not is_last and not is_seal:
                 report = replace(report, kind=DamageKind.CHECKSUM, what="the file ends inside a record")
             yield index, report
 
@@ -96,6 +100,11 @@ class FileSequence:
         """Yield the damage behind the last file: a seal proves that another file existed."""
         if self._is_sealed:
             yield self._missing(self._before + 1, self._before + 1)
+
+    def _shortened(self, index: int, size_bytes: int, header: SegmentHeader) -> Iterator[tuple[int, DamageReport]]:
+        if (lost := header.size_before_bytes - size_bytes) > 0:
+            what = "the end of the file is missing"
+            yield index, DamageReport(self._path(index), size_bytes, lost, DamageKind.CHECKSUM, what)
 
     def _missing(self, first: int, last: int) -> tuple[int, DamageReport]:
         what = "the file is missing" if last == first else f"this file and all up to index {last} are missing"

@@ -62,8 +62,9 @@ class SegmentHeader(NamedTuple):
 
     `mark` is random: the magic number of every frame is derived from it and from `stream`, the owner of the file, see
     `stream_of`. `is_base`: this file supersedes all files of a lower index. `size_before_bytes` is the size of the file
-    before it when this one was begun: if that is shorter now, it has lost its end. `has_moves`: the file has records of
-    samples that were moved in one step, which versions up to 0.2 cannot read. `unknown_flags`: flags of other versions.
+    before it when this one was begun, or that of a base itself when it was finished: if it is shorter now, it has lost
+    its end. `has_moves`: the file has records of samples that were moved in one step, which versions up to 0.2 cannot
+    read. `unknown_flags`: flags of other versions.
     """
 
     mark: int
@@ -315,6 +316,9 @@ class Replacement:
             OSError: the disk refuses; the older file stays.
         """
         try:
+            if self.header.is_base:
+                self.header = self.header._replace(size_before_bytes=self.size_bytes)
+                write_all(self._descriptor, self.header.encode(), 0, disk=self._disk)
             self._disk.sync_all(self._descriptor)
             self._disk.rename(self._temporary, self._path)
         except OSError:

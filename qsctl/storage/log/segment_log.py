@@ -288,27 +288,45 @@ class SegmentLog:
         self.sizes[index] = replace_segment(self.path(index), header, bodies, self.disk)
         self.headers[index] = header
 
+    def make_place(self) -> int:
+        """Begin two files, and write to the second from now on; return the index of the first, for a base.
+
+        The log is whole with and without the base, which supersedes what was written until now.
+
+        Raises:
+            OSError: the disk refuses; the log has what it had.
+        """
+        self._roll()
+        self.sync(critical=True)  # the name of the second may be durable before the content of the first
+        self._roll()
+        return self.last_index - 1
+
     def begin_base(self, index: int) -> Replacement:
-        """Begin a file that will supersede all others; its index must exceed those in use when it is finished."""
+        """Begin a file that will supersede those of a lower index.
+
+        Its index is one of `make_place`, or exceeds those in use when it is finished. It may be written in another
+        thread.
+        """
         return Replacement(self.path(index), self._new_header(index)._replace(is_base=True), self.disk)
 
     def put_base(self, base: Replacement, commit: Callable[[Extent], None]) -> None:
-        """Finish the base, which then supersedes the other files atomically and durably, and delete those.
+        """Finish the base, which then supersedes the files of a lower index atomically and durably, and delete those.
 
-        `commit` is called with the log's new extent before the other files are deleted.
+        `commit` is called with the base's extent before the other files are deleted.
 
         Raises:
             OSError: the disk refuses; the log is as before.
         """
         index = base.header.file_index
-        assert index > self.last_index, "a base supersedes the files of a lower index"
+        is_last = index > self.last_index
         size_bytes = base.finish()
-        old = list(self.sizes)
-        self._release()
+        old = [each for each in self.sizes if each < index]
         self.headers[index] = base.header
         self.sizes[index] = size_bytes
-        self._write_to(index, open_private(self.path(index), os.O_RDWR, self.disk), size_bytes)
-        self.next_number = base.frame_count
+        if is_last:
+            self._release()
+            self._write_to(index, open_private(self.path(index), os.O_RDWR, self.disk), size_bytes)
+            self.next_number = base.frame_count
         commit(Extent("segments", index, size_bytes))
         self.drop(old)
 

@@ -4,8 +4,8 @@
 Decides: the content of the files `<stem>_r[index].db`, and how it is read after a crash. All replicas of a process
 share one log, so that one sync covers all of them; queues that are not replicated have another log, and do not wait for
 this one. A replica keeps its whole log in memory. So the files are read at the start only, and a compaction writes the
-records that the replicas pass: positions of several queues may overlap, and a snapshot may include records that were
-never stored here.
+records that the replicas pass, while the log is written to (`log_compaction`): positions of several queues may overlap,
+and a snapshot may include records that were never stored here.
 
 Each write is a group that begins with a mark, and is written once the group before it is durable: after a crash an
 incomplete group behind the last mark is cut, and frames missing before it are damage. An operation is read whole or not
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -31,8 +31,17 @@ from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.log.file_sequence import shortfall
 from qsctl.storage.log.log_frames import mark_body, without_unfinished_tail, written_last
-from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, SegmentContent
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, Replacement, SegmentContent
 from qsctl.storage.log.segment_log import SegmentLog
+from qsctl.storage.replicas.log_compaction import LogCompaction
+from qsctl.storage.replicas.replica_operations import (
+    BODY_BYTES,
+    IS_OPERATION,
+    RecordsCodec,
+    append_operations,
+    body_of,
+    snapshot_operations,
+)
 from qsctl.storage.replicas.replica_stream import (
     Appended,
     Dropped,
@@ -52,28 +61,13 @@ COMPACTED_OVER_BYTES: Final = 8 * 1024 * 1024
 EXTENT_KIND: Final = "replicas"
 """The kind of files, for the register of the directory."""
 
-RECORDS_AT_ONCE: Final = 512
-"""Records of one body: the other threads of the process go on in between."""
-
-BODY_BYTES: Final = 1024 * 1024
-"""Octets of payloads from which on the next record begins another body."""
-
 GROUP_BYTES: Final = 8 * BODY_BYTES
 """Octets of bodies from which on the next one begins another group, where a write has several."""
 
 _TIMES_FILE_MAX_SIZE: Final = 8
-_IS_OPERATION: Final = b"L"
 _IS_MARK: Final = b"M"[0]
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Operation).decode
-
-
-class RecordsCodec(NamedTuple):
-    """The functions that encode and decode records; `decode` raises one of `codec.UNREADABLE` for invalid octets."""
-
-    encode: Callable[[Sequence[Record]], bytes]
-    decode: Callable[[bytes], Sequence[Record]]
 
 
 class ReplicaLog:
@@ -129,8 +123,10 @@ class ReplicaLog:
         self._note = note
         self._compacted_over_bytes = compacted_over_bytes
         self._compacted_bytes = 0
+        self._attempted_bytes = 0
+        """Length at which the latest compaction was begun; 0: it succeeded, or there was none."""
         self.progress_count = 0
-        """Number of parts that were written by `store` and by compactions."""
+        """Number of parts that were written by `store`."""
 
     @property
     def extent(self) -> Extent:
@@ -175,7 +171,7 @@ class ReplicaLog:
         """
         self._refuse_if_failed()
         operations = list(operations)
-        bodies = [mark_body(self._durable_count), *map(_body, operations)]
+        bodies = [mark_body(self._durable_count), *map(body_of, operations)]
         is_first = not self._log.sizes
         try:
             self._log.write(bodies)
@@ -193,36 +189,19 @@ class ReplicaLog:
 
     @property
     def is_worth_compacting(self) -> bool:
-        """Return whether the log has grown to twice its compacted length plus a fixed allowance, or is damaged."""
-        written_bytes = sum(self._log.sizes.values())
-        is_long = written_bytes > self._compacted_over_bytes + 2 * self._compacted_bytes
-        return (is_long or self.is_damaged) and not self.has_failed and bool(self._log.sizes)
+        """Return whether the log has grown to twice its compacted length plus a fixed allowance, or is damaged.
 
-    def compact(self, streams: Mapping[str, StoredStream]) -> Sync:
-        """Return a function that replaces the whole log by these streams, atomically.
-
-        Nothing may be written before it has returned. It may be called in another thread, and raises Damaged where the
-        disk refuses; the log is as before then.
+        After an attempt that failed it must have doubled.
         """
+        if self.has_failed:
+            return False
+        over_bytes = 0 if self.is_damaged else self._compacted_over_bytes + 2 * self._compacted_bytes
+        return self._written_bytes > max(over_bytes, 2 * self._attempted_bytes)
 
-        def replace() -> None:
-            self._refuse_if_failed()
-            try:
-                self._log.seal()
-                base = self._log.begin_base(self._log.last_index + 1)
-                base.add([_body(MembersKnown(list(self.members)))])
-                for name, stream in streams.items():
-                    for operation in _operations_of(name, stream, self._records.encode):
-                        base.add([_body(operation)])
-                        self.progress_count += 1
-                self._log.put_base(base, lambda _: None)
-            except OSError as error:
-                raise refusal(self._log.stem, error, is_clean=not self.has_failed) from error
-            self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
-            self._compacted_bytes = base.size_bytes
-            self._note(self.extent)
-
-        return replace
+    def compact(self, streams: Mapping[str, StoredStream]) -> LogCompaction:
+        """Return a compaction to these streams, which are all that the log contains."""
+        self._attempted_bytes = self._written_bytes
+        return LogCompaction(self._log, self.members, streams, self._records, self._note_compacted)
 
     def store(self, operations: Iterable[Operation]) -> Sync:
         """Return a function that writes many operations in groups and syncs each; it may be called in another thread.
@@ -255,11 +234,11 @@ class ReplicaLog:
         """Yield the operations that append records to a stream; with `truncates` they replace those from `first_index`
         on.
         """
-        return _appended(stream, first_index, records, self._records.encode, truncates=truncates)
+        return append_operations(stream, first_index, records, self._records, truncates=truncates)
 
     def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> Iterator[Operation]:
         """Yield the operations that replace the records up to an index; with `installs` also the later ones."""
-        return _snapshot(stream, index, records, self._records.encode, installs=installs)
+        return snapshot_operations(stream, index, records, self._records, installs=installs)
 
     def close(self) -> None:
         """Sync the log, record its extent, and close the files.
@@ -276,6 +255,15 @@ class ReplicaLog:
                     self._note(self.extent)
         except OSError as error:
             raise refusal(self._log.stem, error, is_clean=True) from error
+
+    def _note_compacted(self, base: Replacement) -> None:
+        self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
+        self._compacted_bytes, self._attempted_bytes = base.size_bytes, 0
+        self._note(Extent(EXTENT_KIND, base.header.file_index, base.size_bytes))
+
+    @property
+    def _written_bytes(self) -> int:
+        return sum(self._log.sizes.values())
 
     def _sync(self) -> None:
         try:
@@ -303,7 +291,7 @@ class ReplicaLog:
                 if body[0] == _IS_MARK:
                     continue
                 try:
-                    if body[:1] != _IS_OPERATION:
+                    if body[:1] != IS_OPERATION:
                         raise ValueError("no operation")
                     operation = _decode(body[1:])
                     if start < behind:
@@ -342,51 +330,3 @@ def _without_what_was_never_synced(content: SegmentContent) -> SegmentContent:
     if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
         return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))
     return without_unfinished_tail(content)
-
-
-def _body(operation: Operation) -> bytes:
-    return _IS_OPERATION + _encode(operation)
-
-
-def _operations_of(name: str, stream: StoredStream, encode: Callable[[Sequence[Record]], bytes]) -> Iterator[Operation]:
-    """Yield the operations that restore a whole stream."""
-    yield StateSet(name, stream.hard_state)
-    if stream.snapshot_index:
-        yield from _snapshot(name, stream.snapshot_index, stream.snapshot_records, encode, installs=True)
-    if stream.records:
-        yield from _appended(name, stream.snapshot_index + 1, stream.records, encode, truncates=False)
-
-
-def _appended(
-    name: str,
-    first_index: int,
-    records: Sequence[Record],
-    encode: Callable[[Sequence[Record]], bytes],
-    *,
-    truncates: bool,
-) -> Iterator[Appended]:
-    for part in _parts(records):
-        yield Appended(name, first_index, len(part), truncates, encode(part))
-        first_index, truncates = first_index + len(part), False
-
-
-def _snapshot(
-    name: str, index: int, records: Sequence[Record], encode: Callable[[Sequence[Record]], bytes], *, installs: bool
-) -> Iterator[Operation]:
-    number, last = 0, next(parts := _parts(records))
-    for part in parts:
-        yield SnapshotPart(name, number, encode(last))
-        number, last = number + 1, part
-    yield SnapshotPut(name, index, installs, encode(last), number)
-
-
-def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """Yield the records in parts of bounded size, at least one; a larger record is alone."""
-    first, size_bytes = 0, 0
-    for at, record in enumerate(records):
-        payload_bytes = len(getattr(record, "payload", b""))
-        if at > first and (at - first >= RECORDS_AT_ONCE or size_bytes + payload_bytes > BODY_BYTES):
-            yield records[first:at]
-            first, size_bytes = at, 0
-        size_bytes += payload_bytes
-    yield records[first:]

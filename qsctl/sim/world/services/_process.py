@@ -53,7 +53,8 @@ from qsctl.sim.world.services.stored import (
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.file_system import FileSystem
 from qsctl.storage.replicas import replica_stream
-from qsctl.storage.replicas.replica_log import RecordsCodec, ReplicaLog
+from qsctl.storage.replicas.replica_log import ReplicaLog
+from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.replicas.replica_stream import StoredStream
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = SECOND_NS // 5
