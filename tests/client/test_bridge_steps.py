@@ -327,6 +327,27 @@ def test_place_of_a_process_killed_between_two_places_is_removed() -> None:
     assert len(bridged.places.held) == 1
 
 
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_mirror_goes_on_where_its_queue_of_places_was_made_again(is_flushed: bool) -> None:
+    bridged = Bridged(mirror=True)
+    bridged.produce(5)
+    bridged.run()
+    bridged.consume_target(3)
+    if is_flushed:
+        bridged.places.held.clear()
+    else:
+        bridged.places = Queue(incarnation=2)
+    bridged.produce(2)
+    bridged.run()
+    bridged.consume_target(9)
+    assert bridged.consumed == [(number, False) for number in bridged.produced]
+    bridged.kill(is_carried_out=False)
+    bridged.produce(1)
+    bridged.run()
+    bridged.consume_target(9)
+    assert bridged.consumed == [(number, False) for number in bridged.produced]
+
+
 def test_full_queue_of_places_stops_a_mirror_before_it_copies() -> None:
     bridged = Bridged(mirror=True, places=Queue(room=0))
     bridged.produce(5)

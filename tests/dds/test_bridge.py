@@ -25,6 +25,7 @@ from qsctl.client.administration import Administration
 from qsctl.identity import SampleIdentity
 from qsctl.resource import parse_resource
 from tests.campaigns import trials
+from tests.dds.cluster import Cluster
 from tests.dds.service_process import QUICK, ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 from tests.processes import end, start
@@ -80,8 +81,10 @@ def services(tmp_path: Path, domain: int) -> Iterator[tuple[ServiceProcess, Serv
         yield running[0], running[1]
 
 
-def bridge(directory: Path, domain: int, *options: str) -> subprocess.Popen[bytes]:
-    place = ("--service", f"dds:{domain}", "--target", "Near", "--to-target", "Far", "--timeout", "2s")
+def bridge(
+    directory: Path, domain: int, *options: str, near: str = "Near", far: str = "Far"
+) -> subprocess.Popen[bytes]:
+    place = ("--service", f"dds:{domain}", "--target", near, "--to-target", far, "--timeout", "2s")
     with (directory / "bridge.log").open("ab") as log:
         return start(
             [sys.executable, "-m", "qsctl", "bridge", "Outgoing", "Orders", *place, *options],
@@ -150,6 +153,46 @@ def test_no_kill_of_the_bridge_or_of_a_service_loses_a_sample_or_doubles_one_wit
         len(journals.consumed),
         flagged_count,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mirror", [False, True])
+def test_bridge_between_replicated_queues_goes_on_when_each_master_is_killed(
+    tmp_path: Path, domain: int, mirror: bool
+) -> None:
+    journals = Journals()
+    options = ("--mirror", "--places", "Places") if mirror else ("--exclusive",)
+    with contextlib.ExitStack() as stack:
+        near = Cluster(tmp_path, domain, name="Near", prefix="Near", queues=queues("Outgoing", retries=0))
+        stack.callback(near.end)
+        far = Cluster(tmp_path, domain, name="Far", prefix="Far", queues=queues("Orders", "Places", retries=1000))
+        stack.callback(far.end)
+        led = {"P/S/Outgoing": near, "P/S/Orders": far}
+        for queue, cluster in led.items():
+            cluster.await_all(queue)
+        process = bridge(tmp_path, domain, *options, near="Near*", far="Far*")
+        stack.callback(end, process)
+        log = tmp_path / "bridge.log"
+        producer = stack.enter_context(QueueProducer("Outgoing", domain, settings=QUICK))
+        consumer = stack.enter_context(QueueConsumer("Orders", "S", domain, settings=QUICK))
+        stack.enter_context(
+            consumer.processing(lambda each: journals.consumed.append((each.identity, each.redelivered)))
+        )
+        producer.wait_for_queue(PATIENCE_S)
+        for queue, cluster in led.items():
+            before = len(journals.consumed)
+            journals.accepted += [producer.write(os.urandom(300)) for _ in range(ROUND_COUNT)]
+            producer.flush()
+            assert eventually(lambda before=before: len(journals.consumed) > before, PATIENCE_S), log.read_text()
+            master = cluster.master(queue)
+            cluster.kill(master)
+            cluster.master(queue, other_than=master)
+            assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
+            cluster.services[master].start()
+        assert eventually(lambda: not journals.missing, PATIENCE_S), log.read_text()
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, log.read_text()
+    assert not journals.unflagged_doubles
 
 
 def test_bridge_waits_for_a_service_that_is_away_and_reports_it_once(

@@ -31,7 +31,7 @@ from qsctl.transport.dds.replicas.replica_letters import (
 )
 from qsctl.transport.dds.wire.raw import RawReader
 from tests.dds.cluster import MASTER_TIMEOUT_MS, REPLICATED_SERVICE, Cluster, Load
-from tests.dds.cluster_commands import Shell, replicas
+from tests.dds.cluster_commands import Shell, produced, replicas
 from tests.dds.service_process import ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
@@ -263,6 +263,27 @@ def test_the_key_is_changed_under_load_without_a_refused_letter(signed: Cluster,
     load.check()
     assert signed.roles(QUEUE) == roles
     assert [refused(service) for service in signed.services.values()] == [{}, {}, {}]
+
+
+@pytest.mark.slow
+def test_a_key_file_that_was_deleted_changes_nothing_before_a_restart(signed: Cluster, domain: int, key: Path) -> None:
+    signed.await_all(QUEUE)
+    text = key.read_bytes()
+    key.unlink()
+    for name, service in signed.services.items():
+        signed.kill(name, signal.SIGHUP)
+        assert eventually(lambda log=service.log: "cluster_keys_not_reread" in log.read_text(), PATIENCE_S)
+    qsctl = Shell(domain)
+    assert produced(qsctl, "a") == (1, 0)
+    assert [refused(service) for service in signed.services.values()] == [{}, {}, {}]
+    restarted = signed.services["Cluster_1_C"]
+    assert restarted.stop() == 0
+    with pytest.raises(AssertionError, match=re.escape(str(key))):
+        restarted.start()
+    key.write_bytes(text)
+    key.chmod(0o600)
+    restarted.start()
+    assert eventually(lambda: len(replicas(qsctl)) == 3 and signed.await_all(QUEUE), PATIENCE_S)
 
 
 @pytest.mark.slow

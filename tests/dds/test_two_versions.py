@@ -20,11 +20,14 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.client import QueueConsumer
+from qsctl.identity import SampleIdentity
 from tests.campaigns import trials
-from tests.dds.cluster import Cluster, Load
-from tests.dds.cluster_commands import Shell, replicas
+from tests.dds.cluster import REPLICATED_SERVICE, Cluster, Load
+from tests.dds.cluster_commands import Shell, produced, replicas
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess, eventually
+from tests.dds.test_wiped_member import CONSUMED, SAMPLES, fill
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +39,12 @@ LEVEL_COUNT = 100
 EARLIER = {
     "without versions": "2dba3073",
     "without routes and signatures": "d3db97a0",
+    "without snapshots in parts": "87b719ae",
 }
-"""The commits of earlier wheels, by what their letters lack: the last ones before a letter had a version, and before
-those of version 6."""
+"""The commits of earlier wheels, by what they lack: the last ones before a letter had a version, before those of
+version 6, and before a log had a large snapshot in parts (version 7)."""
+
+LATEST = "without snapshots in parts"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
@@ -81,11 +87,81 @@ def earlier(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return installed(folder / "sources", folder)
 
 
+def are_level(qsctl: Shell) -> bool:
+    """Return whether each queue has a master and two slaves, none of which lacks much."""
+    rows = [each for queue in ("Orders", "Quick") for each in qsctl.document("get", "replication", queue)]
+    return sorted(each["role"] for each in rows) == ["master"] * 2 + ["slave"] * 4 and all(
+        each["lag_count"] < LEVEL_COUNT for each in rows
+    )
+
+
 @pytest.fixture
 def domain() -> Iterator[int]:
     claimed = claim_domain()
     yield claimed
     release_domain(claimed)
+
+
+@pytest.mark.parametrize("earlier", [LATEST], indirect=True)
+def test_members_whose_logs_have_snapshots_in_parts_are_downgraded_one_by_one(
+    earlier: Path, present: Path, domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the earlier version such a log is damaged; its replicas get everything from the others."""
+    monkeypatch.setattr(ServiceProcess, "is_fresh", True)
+    monkeypatch.setenv("PYTHONPATH", str(present))
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        cluster.await_all("P/S/Orders")
+        fill(domain)
+        for service in cluster.services.values():
+            service.stop(signal.SIGTERM)
+            monkeypatch.setenv("PYTHONPATH", str(earlier))
+            service.start()
+            assert "stored_state_damaged" in service.log.read_text()
+            assert eventually(lambda: are_level(qsctl), PATIENCE_S), replicas(qsctl)
+        received: set[SampleIdentity] = set()
+        with QueueConsumer("Orders", "S", domain) as consumer:
+            while len(received) < SAMPLES - CONSUMED:
+                samples = consumer.receive(10, PATIENCE_S)
+                assert samples, len(received)
+                for sample in samples:
+                    received.add(sample.identity)
+                    sample.acknowledge()
+    finally:
+        cluster.end()
+
+
+@pytest.mark.parametrize("earlier", [LATEST], indirect=True)
+def test_queue_is_created_while_one_member_has_the_earlier_version(
+    earlier: Path, present: Path, domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ServiceProcess, "is_fresh", True)
+    monkeypatch.setenv("PYTHONPATH", str(earlier))
+    cluster = Cluster(tmp_path, domain, service=REPLICATED_SERVICE, queues="")
+    qsctl = Shell(domain)
+
+    def roles() -> list[str]:
+        return sorted(each["role"] for each in replicas(qsctl))
+
+    try:
+        cluster.await_all("configuration")
+        *others, last = cluster.services.values()
+        monkeypatch.setenv("PYTHONPATH", str(present))
+        for service in others:
+            service.stop(signal.SIGTERM)
+            service.start()
+            cluster.await_all("configuration")
+        created = qsctl("create-queue", "Orders", "--persistent", "--target", "Cluster_1*")
+        assert created.count("is created") == 3, created
+        assert eventually(lambda: roles() == ["master", "slave", "slave"], PATIENCE_S), replicas(qsctl)
+        assert produced(qsctl, "a") == (1, 0)
+        last.stop(signal.SIGTERM)
+        last.start()
+        assert eventually(lambda: roles() == ["master", "slave", "slave"], PATIENCE_S), replicas(qsctl)
+        assert produced(qsctl, "b") == (1, 0)
+    finally:
+        cluster.end()
 
 
 @pytest.mark.campaign
@@ -98,12 +174,6 @@ def test_members_are_upgraded_and_downgraded_one_by_one_under_load(
     qsctl = Shell(domain)
     running: list[Load] = []
 
-    def are_level() -> bool:
-        rows = [each for queue in ("Orders", "Quick") for each in qsctl.document("get", "replication", queue)]
-        return sorted(each["role"] for each in rows) == ["master"] * 2 + ["slave"] * 4 and all(
-            each["lag_count"] < LEVEL_COUNT for each in rows
-        )
-
     try:
         for queue in QUEUES:
             cluster.await_all(queue)
@@ -113,7 +183,7 @@ def test_members_are_upgraded_and_downgraded_one_by_one_under_load(
                 service.stop(signal.SIGTERM)
                 monkeypatch.setenv("PYTHONPATH", str(folder))
                 service.start()
-                assert eventually(are_level, PATIENCE_S), replicas(qsctl)
+                assert eventually(lambda: are_level(qsctl), PATIENCE_S), replicas(qsctl)
                 time.sleep(1.0)
     finally:
         for load in running:

@@ -10,12 +10,14 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Record
-from qsctl.errors import Damaged
+from qsctl.errors import Damaged, Refused
 from qsctl.service.replicas._replica_stores import RECORDS
 from qsctl.storage._frames import FRAME_HEADER, spans
 from qsctl.storage.base import Sync
@@ -433,6 +435,24 @@ def test_snapshot_that_lacks_a_part_is_damage(tmp_path: Path) -> None:
     do(log, last)
     kill_log(log._log)
     assert opened(tmp_path, LONG).is_damaged
+
+
+class Later(msgspec.Struct, frozen=True, array_like=True, tag=99):
+    """An operation that this version does not know."""
+
+    stream: str
+
+
+def test_log_with_an_operation_of_a_later_version_is_refused_and_not_changed(tmp_path: Path) -> None:
+    """As damage it would be compacted away, and the samples behind it with it."""
+    log = opened(tmp_path)
+    do(log, *log.append("g", 1, records(0, 3), truncates=False), cast(Operation, Later("g")))
+    do(log, *log.append("g", 4, records(3, 3), truncates=False))
+    log.close()
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(Refused, match="has a form that this version does not read"):
+        opened(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def test_many_operations_are_written_in_groups_that_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

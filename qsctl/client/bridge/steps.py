@@ -320,8 +320,11 @@ class _StoredPlace:
             return f"the queue of places: {changed.reason}"
         is_ours = not changed.refused
         if is_ours and self.number and not (yield RemovePlace(self.number)):
-            yield RemovePlace(self.number + 1)
-            is_ours = False
+            # Another mirror removes a place once its own is stored: where there is none, the queue lost this one.
+            places: dict[int, MirrorPlace] = yield ReadPlaces()
+            is_ours = all(each.run == self.run for each in places.values())
+            if not is_ours:
+                yield RemovePlace(self.number + 1)
         if not is_ours:
             raise AnotherMirror(
                 f"another mirror {place.mirror!r} is at work", remedy="End it, or give each mirror its --name."

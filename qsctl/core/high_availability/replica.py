@@ -673,9 +673,14 @@ class Replica:
         """Return the member that this master can hand over to: this one, or of all (empty) the most up to date.
 
         Raises:
-            Refused: it is not the master, or no such voter answers and holds all that is committed.
+            Refused: it is not the master, or the only voter, or no such voter answers and holds all that is committed.
         """
         mastery = self._check_leads()
+        if set(self.members.voters) == {self.name}:
+            raise Refused(
+                f"{self.stream}: {self.name} is the only voter",
+                remedy="Add another member and promote it; `qsctl shutdown` without --drain stops this one.",
+            )
         if successor and not (self.members.is_voter(successor) and successor != self.name):
             raise Refused(
                 f"{self.stream}: {successor} is not another member that has a vote",

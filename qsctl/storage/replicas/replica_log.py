@@ -11,14 +11,15 @@ Each write is a group that begins with a mark, and is written once the group bef
 incomplete group behind the last mark is cut, and frames missing before it are damage. An operation is read whole or not
 at all. One with many records, or large ones, is written as several, and a snapshot as parts that have an effect once
 the last one is there: other threads go on in between, and no length is too large for a frame. The register of the
-directory has the extent of the log when it was closed properly: a shorter one has lost its end.
+directory has the extent of the log when it was closed properly: a shorter one has lost its end. An intact operation of
+an unknown kind is of a later version: the log is refused, since a damaged one is compacted to what was read of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, assert_never, get_args
 
 import msgspec
 
@@ -31,7 +32,7 @@ from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.log.file_sequence import shortfall
 from qsctl.storage.log.log_frames import mark_body, without_unfinished_tail, written_last
-from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, Replacement, SegmentContent
+from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, Replacement, SegmentContent, refuse_form
 from qsctl.storage.log.segment_log import SegmentLog
 from qsctl.storage.replicas.log_compaction import LogCompaction
 from qsctl.storage.replicas.replica_operations import (
@@ -68,6 +69,7 @@ _TIMES_FILE_MAX_SIZE: Final = 8
 _IS_MARK: Final = b"M"[0]
 
 _decode = msgspec.msgpack.Decoder(Operation).decode
+_KIND_MAX: Final[int] = max(each.__struct_config__.tag for each in get_args(Operation))
 
 
 class ReplicaLog:
@@ -84,6 +86,7 @@ class ReplicaLog:
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
+        Refused: a later version wrote an operation of a kind that this one does not know; no file is changed.
         Damaged: the disk refuses.
     """
 
@@ -299,6 +302,8 @@ class ReplicaLog:
                     elif isinstance(operation, StateSet):
                         self._streams.setdefault(operation.stream, StreamReader()).remember(operation.state)
                 except (*UNREADABLE, LookupError) as error:
+                    if _is_of_later_version(body):
+                        refuse_form(path)
                     self._report(index, start, end - start, f"it does not follow from what is before it: {error}")
                     behind = min(behind, start)
 
@@ -330,3 +335,15 @@ def _without_what_was_never_synced(content: SegmentContent) -> SegmentContent:
     if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
         return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))
     return without_unfinished_tail(content)
+
+
+def _is_of_later_version(body: bytes) -> bool:
+    """Return whether a body has an operation of a kind that only later versions of this program write."""
+    try:
+        match msgspec.msgpack.decode(body[1:]):
+            case [int(kind), *_]:
+                return kind > _KIND_MAX
+            case _:
+                return False
+    except msgspec.MsgspecError:
+        return False

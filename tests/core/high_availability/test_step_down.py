@@ -5,7 +5,7 @@ from __future__ import annotations
 from qsctl.core.admin.command import Command, Drain, StepDown
 from qsctl.core.high_availability.replica import DRAINED
 from qsctl.core.high_availability.roles import Role
-from tests.core.high_availability.changed_cluster import ADD, Changed, filled
+from tests.core.high_availability.changed_cluster import ADD, REMOVE, Changed, filled
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
 from tests.core.high_availability.member_commands import RESOURCE, command
 
@@ -144,13 +144,20 @@ def test_drained_service_hands_over_everything_answers_then_and_is_no_master_aga
     assert {each.role for each in drained.member.replicas.values()} == {Role.CANDIDATE}, "a restart ends it"
 
 
-def test_drain_is_refused_where_no_other_voter_holds_all() -> None:
-    cluster = Changed(1, queue(instances=1))
-    master = cluster.elect()
+def test_last_voter_is_drained_once_another_one_is_promoted() -> None:
+    cluster, master, others = filled()
+    for other in others:
+        cluster.change(master, REMOVE, other.name)
     code, text = answered(cluster, master, Drain())
-    assert code == "ERROR"
-    assert "each other voter does not answer" in text
+    assert (code, text.partition(". ")[0]) == ("ERROR", f"{master.replica.stream}: {master.name} is the only voter")
     assert not master.member.is_drained
+    cluster.send(master.name, write(9))
+    cluster.run_until(lambda: (9, 1) in master.answers())
+    joined = cluster.grow(master, "d")
+    cluster.run_until(lambda: joined.replica.role is Role.SLAVE)
+    assert answered(cluster, master, Drain(), NUMBER + 1)[0] == "OK"
+    cluster.run_until(lambda: cluster.masters() == ["d"])
+    assert len(held(joined)) == 4
 
 
 def test_drain_of_a_service_that_is_no_master_is_answered_at_once() -> None:
