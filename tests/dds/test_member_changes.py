@@ -79,6 +79,37 @@ def test_cluster_grows_to_five_members_and_shrinks_to_three_under_load(tmp_path:
     sys.stdout.write(f"from three members to five and back: {stalls(running)}\n")
 
 
+@pytest.mark.slow
+def test_member_is_removed_and_added_again_under_its_name_with_its_old_disk_under_load(
+    tmp_path: Path, domain: int
+) -> None:
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        for queue in QUEUES:
+            cluster.await_all(queue)
+        with loads(domain, "Orders", "Quick") as running:
+            assert eventually(lambda: min(len(each.accepted) for each in running) > 50, PATIENCE_S)
+            name = cluster.master("P/S/Orders")
+            cluster.kill(name)
+            for queue in QUEUES:
+                assert eventually(lambda: changed(qsctl, "remove", name, queue), PATIENCE_S), queue  # noqa: B023
+            counts = [len(each.accepted) for each in running]
+            assert eventually(
+                lambda: all(len(each.accepted) > count + 50 for each, count in zip(running, counts, strict=True)),
+                PATIENCE_S,
+            )
+            cluster.services[name].start()
+            for action in ("add", "promote"):
+                for queue in QUEUES:
+                    assert eventually(lambda: changed(qsctl, action, name, queue), PATIENCE_S), (action, queue)  # noqa: B023
+            lead(cluster, qsctl, "P/S/Orders", name)
+        assert {each["quorum_count"] for each in replicas(qsctl)} == {2}
+        assert {each["service"] for each in replicas(qsctl)} == set(cluster.services)
+    finally:
+        cluster.end()
+
+
 def test_member_that_joined_stays_one_when_it_restarts_and_a_different_list_is_reported(
     tmp_path: Path, domain: int
 ) -> None:
