@@ -25,9 +25,9 @@ from qsctl.identity import SampleIdentity
 from tests.campaigns import trials
 from tests.dds.cluster import REPLICATED_SERVICE, Cluster, Load
 from tests.dds.cluster_commands import Shell, produced, replicas
+from tests.dds.compacted_log import CONSUMED, SAMPLES, fill
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess, eventually
-from tests.dds.test_wiped_member import CONSUMED, SAMPLES, fill
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

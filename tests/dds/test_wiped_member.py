@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from qsctl.client import QueueConsumer, QueueProducer
 from tests.dds.cluster import Cluster
 from tests.dds.cluster_commands import Shell, produced, replicas
+from tests.dds.compacted_log import fill
 from tests.dds.service_process import eventually
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("cluster")
-
-PAYLOAD = bytes(200_000)
-SAMPLES = 400
-"""More octets than a log keeps before it is compacted."""
-CONSUMED = 340
 
 
 @pytest.fixture
@@ -28,23 +22,6 @@ def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path, domain)
     yield cluster
     cluster.end()
-
-
-def fill(domain: int) -> None:
-    """Let the members compact a log with a snapshot of many large samples."""
-    with QueueProducer("Orders", domain, window_count=20) as producer:
-        producer.wait_for_queue(PATIENCE_S)
-        for _ in range(SAMPLES):
-            producer.write(PAYLOAD, timeout_s=PATIENCE_S)
-        assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
-    with QueueConsumer("Orders", "S", domain) as consumer:
-        consumer.wait_for_queue(PATIENCE_S)
-        count, deadline = 0, time.monotonic() + PATIENCE_S
-        while count < CONSUMED and time.monotonic() < deadline:
-            for sample in consumer.receive(min(10, CONSUMED - count), 0.5):
-                sample.acknowledge()
-                count += 1
-        assert count == CONSUMED
 
 
 def test_a_wiped_member_catches_up_from_a_snapshot(cluster: Cluster, domain: int) -> None:
