@@ -901,9 +901,9 @@ class Replica:
             self._confirm(entries, log.last_before(entries.previous_index), agreed=False)
             return ""
         conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
-        if conflict <= log.commit_index:
-            return f"its entry {conflict} contradicts the one that is committed"
         lacking = entries.records[conflict - first_index :]
+        if lacking and conflict <= log.commit_index:  # without any it is a frame that came late, or again
+            return f"its entry {conflict} contradicts the one that is committed"
         records, passed_on = self.producers.staging.take(lacking)
         if records:
             truncates = conflict <= log.last_index

@@ -107,6 +107,23 @@ def test_entries_that_do_not_fit_are_refused_by_a_slave(
     works(cluster)
 
 
+@pytest.mark.parametrize("first", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1])
+def test_entries_of_which_more_is_committed_are_confirmed(cluster: Cluster, first: int, count: int) -> None:
+    """Frames that come twice, late, or again because their confirmation was lost contradict nothing."""
+    master, slave, _ = others(cluster)
+    log = slave.replica.log
+    assert log.commit_index == 3
+    records = tuple(log.records_from(first, count)) if count else ()
+    again = Entries(STREAM, master.name, 1, first - 1, log.epoch_at(first - 1), records, 3, cluster.now)
+    slave.member.pop_frames()
+    slave.run(cluster.now, frames=[again])
+    (answer,) = (frame for _, frame in slave.member.pop_frames() if type(frame) is Confirmed)
+    assert (answer.match_index, answer.agreed) == (3, True)
+    assert slave.member.refused_frame_count == 0
+    works(cluster)
+
+
 def test_a_snapshot_that_cannot_be_played_is_refused_and_the_queues_are_as_before(cluster: Cluster) -> None:
     master, slave, _ = others(cluster)
     began = EpochBegan(STREAM, 1, master.name, flags_all=False)
