@@ -136,7 +136,7 @@ class Nemesis:
                 self._calm()
                 calm_at = time.monotonic() + CALM_EVERY_S
             elif now >= fault_at:
-                self._draw_fault(now)
+                self._draw_fault()
                 fault_at = time.monotonic() + self._draw.expovariate(1 / FAULT_EVERY_S)
             self._note_quorum()
             time.sleep(0.02)
@@ -187,19 +187,31 @@ class Nemesis:
 
     # Faults of members
 
-    def _draw_fault(self, now: float) -> None:
-        """Begin a fault of a member, a client, or work of the operator."""
-        kinds: dict[str, int] = {"member": 6, "client": 1, "operator": 0 if self._work else 2}
+    def _draw_fault(self) -> None:
+        """Begin a fault of a member, of all, of a client, or work of the operator."""
+        kinds = {"member": 18, "all": 1, "client": 3, "operator": 0 if self._work else 6}
         (kind,) = self._draw.choices([*kinds], [*kinds.values()])
         if kind == "member":
-            self._impair(now)
+            self._impair()
+        elif kind == "all":
+            self._kill_all()
         elif kind == "client":
             self._disturb_client()
         else:
             self._begin_work()
 
-    def _impair(self, now: float) -> None:
-        whole = [name for name in self.cluster.services if name not in self._impaired and name not in self._retired]
+    def _whole(self) -> list[str]:
+        return [name for name in self.cluster.services if name not in self._impaired and name not in self._retired]
+
+    def _kill_all(self) -> None:
+        """Kill all members at once, as a power failure does."""
+        self.report.counts["all killed"] += 1
+        ends_at = time.monotonic() + self._draw.uniform(0.1, 2.0)
+        for name in self._whole():
+            self._begin_fault(name, "killed", ends_at, FAULTS["killed"][2])
+
+    def _impair(self) -> None:
+        whole = self._whole()
         minority = (len(self.cluster.services) - 1) // 2
         if not whole or (len(self._impaired) >= minority and self._draw.random() < 0.7):
             return
@@ -210,7 +222,7 @@ class Nemesis:
         weights = [0 if kind == "wiped" and not self._may_wipe() else faults[kind][0] for kind in faults]
         (kind,) = self._draw.choices([*faults], weights)
         _, longest_s, fault = faults[kind]
-        self._begin_fault(name, kind, now + self._draw.uniform(0.1, longest_s), fault)
+        self._begin_fault(name, kind, time.monotonic() + self._draw.uniform(0.1, longest_s), fault)
 
     def _begin_fault(self, name: str, kind: str, ends_at: float, fault: Callable[[Victim], End]) -> None:
         others = tuple(each for each in self.cluster.services if each != name and each not in self._retired)
@@ -356,8 +368,12 @@ class Nemesis:
         self._note(f"{new} replaces {old}")
         for topic in TOPICS:
             yield from self._until_done("member", "replace", old, new, topic, "--wait", "5s")
-        for action, member in (("add", new), ("promote", new), ("remove", old)):
-            yield from self._until_done("member", action, member, "--configuration")
+        for action, member, done in (
+            ("add", new, "is a member already"),
+            ("promote", new, "has a vote already"),
+            ("remove", old, "is not a member"),
+        ):
+            yield from self._until_done("member", action, member, "--configuration", done=done)
         self._note(f"{old} is removed")
         if old in self._impaired:
             self._impaired.pop(old).end()
@@ -389,13 +405,13 @@ class Nemesis:
     def _created_and_deleted(self) -> Work:
         """Create a queue of a name that was used before, let clients use it, and delete it."""
         topic = self._draw.choice(EXTRAS)
-        everywhere = ("--target", "Cluster_1*")
-        yield from self._until_done("create-queue", "--xml", _QUEUE.format(name=topic), *everywhere, done="already")
+        everywhere = ("--idempotent", "--target", "Cluster_1*")
+        yield from self._until_done("create-queue", "--xml", _QUEUE.format(name=topic), *everywhere)
         clients = [self.clients.start(role, topic) for role in ("consume", "produce")]
         until = time.monotonic() + self._draw.uniform(2.0, 6.0)
         while time.monotonic() < until:
             yield ("get", "status", topic)
-        yield from self._until_done("delete-queue", topic, "--yes", *everywhere, done="no queue")
+        yield from self._until_done("delete-queue", topic, "--yes", *everywhere)
         for client in clients:
             self.clients.kill(client)
 
