@@ -162,8 +162,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
 the loop of its driver in its docstring. A replica is put together from `log`, `members`, `ballot` (elections),
-`epochs`, `groups`, `mastery` and `progress` (the other replicas), `learner` (a lost log), `producers` and `staging`
-(samples that no log has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing` (writes and
-the frames that rest on them); `frames` are the messages between replicas. `configuration` orders the commands that
-create and delete queues, by a log of the same kind [QS 7.2].
+`epochs`, `groups`, `mastery` and `progress` (the other replicas), `hand_over` (to another master), `learner` (a lost
+log), `producers` and `staging` (samples that no log has ordered yet), `clients` (answers that wait), `follower` (the
+queues) and `outgoing` (writes and the frames that rest on them); `frames` are the messages between replicas.
+`configuration` orders the commands that create and delete queues, by a log of the same kind [QS 7.2].
 """

@@ -288,8 +288,7 @@ class Member:
             if replica.next_deadline() <= now:
                 replica.advance(now)
                 self._collect(now)
-        if self.is_drained:
-            self._go_on_draining(now)
+        self._answer_drains()
 
     def next_deadline(self) -> Nanoseconds | None:
         """Return when `advance` and `take_ready` next have something to do; None: only a message, frame or store
@@ -475,15 +474,15 @@ class Member:
             return Reply(ReturnCode.OK, f"{self.name} hands over {moved or 'nothing: it is no master'}")
         self.is_drained = True
         self._drains.append(request.request)
-        self._go_on_draining(now)
-        return None
-
-    def _go_on_draining(self, now: Nanoseconds) -> None:
-        """Hand over what this member is the master of; answer once that is nothing."""
         for replica in self.replicas.values():
             replica.drain(now)
         self._collect(now)
-        if not any(replica.is_master for replica in self.replicas.values()):
+        self._answer_drains()
+        return None
+
+    def _answer_drains(self) -> None:
+        """Answer commands to drain this member, once it is the master of nothing."""
+        if self._drains and not any(replica.is_master for replica in self.replicas.values()):
             reply = Reply(ReturnCode.OK, f"{self.name} is drained: it is the master of nothing, and remains so")
             self._messages += [CommandReply(each, self.name, reply) for each in self._drains]
             self._drains.clear()
@@ -553,6 +552,8 @@ class Member:
             earlier = former.get(replica.stream)
             self._create(now, replica, None if earlier is None else earlier.ballot.state)
             replica.start(now)
+            if self.is_drained:
+                replica.drain(now)
         gone = former.keys() - self.replicas.keys()
         self.ended |= {stream: former[stream].ballot.state for stream in gone}
         return gone

@@ -30,12 +30,13 @@ from qsctl.core.high_availability._disk_watch import DiskWatch
 from qsctl.core.high_availability._epochs import SeenEpochs
 from qsctl.core.high_availability._followed import Fed, Followed, Unplayable
 from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_another_group, right_group
+from qsctl.core.high_availability._hand_over import HandOver
 from qsctl.core.high_availability._learner import Learner
 from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
 from qsctl.core.high_availability._producers import Producers
-from qsctl.core.high_availability._progress import NEVER_NS, Peer
+from qsctl.core.high_availability._progress import NEVER_NS
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, ReplicaCompaction
@@ -145,14 +146,12 @@ class Replica:
             *of_group, follower.queues, self.clients, self.allegiance, settings.sample_timeout_ns
         )
         self._learner = Learner(*of_group, self.master_timeout_ns, is_persistent=is_persistent)
+        self._hand_over = HandOver(stream, self.members, self.log, follower, self.producers, self.master_timeout_ns)
         self._jitter = jitter
         self._reported: tuple[ConditionReport | None, Nanoseconds] = (None, NEVER_NS)
         """The latest report to a master, and when it was sent."""
         self.is_drained = False
         """Whether it is to be no master any more, by an operator's command."""
-        self._successor = ""
-        """The member to which this master is handing over, by an operator's command; empty: none."""
-        self._hands_over_by_ns: Nanoseconds = INFINITE_NS
         self._asks_from_ns: Nanoseconds = 0
         self._wait_factor = 1
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
@@ -270,7 +269,9 @@ class Replica:
     def next_deadline(self) -> Nanoseconds:
         """Return when `advance` next has something to do."""
         own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
-        return INFINITE_NS if self.is_failed else min(own, self._hands_over_by_ns, self.producers.next_deadline())
+        return (
+            INFINITE_NS if self.is_failed else min(own, self._hand_over.next_deadline(), self.producers.next_deadline())
+        )
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due."""
@@ -283,6 +284,7 @@ class Replica:
                 self._change_pace(now)
                 self.mastery.beat(now)
                 self._yield_if_removed(now)
+                self._yield_if_drained(now)
         elif self._wakes_at_ns <= now:
             if self.ballot.is_candidate:
                 self._wait_factor = min(2 * self._wait_factor, WAIT_FACTOR_MAX)
@@ -651,17 +653,13 @@ class Replica:
 
         `waits`: rather wait for that. Where no other is there, it is master to the end.
         """
-        present = [] if self.mastery is None else self._successors(now, self.mastery)
-        if not present:
+        successor = None if self.mastery is None else self._hand_over.most_up_to_date(now, self.mastery)
+        if successor is None:
             return True
-        successor = max(present, key=lambda peer: peer.match_index)
         if waits and successor.match_index < self.log.last_index:
             return False
         self._hand_over_to(now, successor.name, "it leaves")
         return True
-
-    def _successors(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
-        return [peer for peer in mastery.present(now) if not peer.is_learner and self.members.is_voter(peer.name)]
 
     def _hand_over_to(self, now: Nanoseconds, successor: str, reason: str) -> None:
         self._follow(now, "", f"{reason}, and hands over to {successor}" if successor else reason)
@@ -675,70 +673,29 @@ class Replica:
         Raises:
             Refused: it is not the master, or the only voter, or no such voter answers and holds all that is committed.
         """
-        mastery = self._check_leads()
-        if set(self.members.voters) == {self.name}:
-            raise Refused(
-                f"{self.stream}: {self.name} is the only voter",
-                remedy="Add another member and promote it; `qsctl shutdown` without --drain stops this one.",
-            )
-        if successor and not (self.members.is_voter(successor) and successor != self.name):
-            raise Refused(
-                f"{self.stream}: {successor} is not another member that has a vote",
-                remedy=f"Name one of {', '.join(each for each in self.members.voters if each != self.name)}.",
-            )
-        answering = [peer for peer in self._successors(now, mastery) if successor in ("", peer.name)]
-        level = [
-            peer
-            for peer in answering
-            if peer.has_confirmed and not peer.disk_hangs and now - peer.level_at_ns <= self.master_timeout_ns
-        ]
-        if not level:
-            known = ", ".join(f"{peer.name} has {peer.match_index}" for peer in answering)
-            raise Refused(
-                f"{self.stream}: {successor or 'each other voter'} does not answer, or lacks some of the "
-                f"{self.log.commit_index} committed entries{known and f' ({known})'}",
-                remedy="Wait until one has caught up; `qsctl member list` shows it.",
-            )
-        return max(level, key=lambda peer: peer.match_index).name
+        return self._hand_over.choose(now, self._check_leads(), successor)
 
     def step_down(self, now: Nanoseconds, successor: str) -> None:
-        """Hand over to a member, after `check_step_down`, once it holds the whole log.
-
-        Until then samples wait, and queues send nothing, so that the log comes to rest. Half of `master_timeout` later
-        the member must at least hold what is committed: an entry behind that is in no answer. Else this master goes on.
-        """
-        self._successor = successor
-        self._hands_over_by_ns = now + max(1, self.master_timeout_ns // 2)
-        self.producers.holds_back = True
-        self.follower.pause()
+        """Hand over to a member, after `check_step_down`, once it holds the whole log."""
+        self._hand_over.begin(now, successor)
         self._go_on_handing_over(now)
 
     def drain(self, now: Nanoseconds) -> None:
         """Be no master any more: hand over as soon as that is possible."""
         self.is_drained = True
         if self.role is Role.CANDIDATE:
-            self._follow(now, "", DRAINED)
+            self._stand(now, DRAINED)
             self.sleep(now)
-        if self.mastery is not None and not self._successor:
+        self._yield_if_drained(now)
+
+    def _yield_if_drained(self, now: Nanoseconds) -> None:
+        if self.is_drained and self.mastery is not None and not self._hand_over.is_in_progress:
             with contextlib.suppress(Refused):
                 self.step_down(now, self.check_step_down(now, ""))
 
     def _go_on_handing_over(self, now: Nanoseconds) -> None:
-        if self.mastery is None or not self._successor:
-            return
-        successors = {peer.name: peer for peer in self._successors(now, self.mastery)}
-        peer, is_late = successors.get(self._successor), self._hands_over_by_ns <= now
-        needed_index = self.log.commit_index if is_late else self.log.last_index
-        if peer is not None and peer.match_index >= needed_index:
-            self._hand_over_to(now, peer.name, "an operator wants another master")
-        elif peer is None or is_late:
-            self._end_handing_over()
-            self.follower.go_on(now)
-            self.producers.go_on(now)
-
-    def _end_handing_over(self) -> None:
-        self._successor, self._hands_over_by_ns = "", INFINITE_NS
-        self.producers.holds_back = False
+        if self.mastery is not None and (successor := self._hand_over.ready(now, self.mastery)):
+            self._hand_over_to(now, successor, "an operator wants another master")
 
     def _check_leads(self) -> Mastery:
         """Return its work as the master.
@@ -829,9 +786,8 @@ class Replica:
     def _yield_if_removed(self, now: Nanoseconds) -> None:
         """Lead no more, once it is committed that this replica has no vote."""
         if self.mastery is not None and not self.members.may_lead:
-            successors = self._successors(now, self.mastery)
-            successor = max(successors, key=lambda peer: peer.match_index).name if successors else ""
-            self._hand_over_to(now, successor, self.members.description)
+            successor = self._hand_over.most_up_to_date(now, self.mastery)
+            self._hand_over_to(now, "" if successor is None else successor.name, self.members.description)
 
     def _bar(self, frame: Frame) -> str:
         """Return why a frame of a process that is not a member has no effect; empty: it has one.
@@ -1169,7 +1125,7 @@ class Replica:
         """Be a slave, or the learner that it is."""
         if self.mastery is not None:
             self.mastery = None
-            self._end_handing_over()
+            self._hand_over.end()
             self.allegiance.end()
             self.compaction.forget_capture()
             self.clients.step_down()

@@ -13,6 +13,7 @@ from qsctl.core.admin.command import (
     CreateQueue,
     CreateSubscriber,
     DeleteQueue,
+    Drain,
     FirstMembers,
     MemberAction,
 )
@@ -22,7 +23,7 @@ from qsctl.core.high_availability.cluster_configuration import (
     ClusterConfiguration,
     encoded,
 )
-from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.replica import DRAINED, Replica
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import FIRST_MEMBERS
 from qsctl.core.queue.settings import ReplicationSettings
@@ -241,3 +242,20 @@ def configuration_of(*commands: Change) -> ClusterConfiguration:
         known.play(index, Enqueued(CONFIGURATION_STREAM, index, identity, 0, 0, payload=encoded(each)))
     assert [each.retcode.name for each in known.outcomes.values()] == ["OK"] * len(commands)
     return known
+
+
+def test_queue_that_is_created_at_a_drained_service_has_another_master() -> None:
+    cluster = Configured()
+    drained = cluster.master()
+    cluster.run_for(TIMEOUT_NS)
+    cluster.done(Drain(), drained)
+    cluster.master()
+    cluster.run_for(TIMEOUT_NS)
+    cluster.create()
+    drained.member.pop_changes()
+    for process in cluster:
+        if process is not drained:
+            process.crash()
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert {each.reason for each in drained.member.replicas.values()} == {DRAINED}
+    assert Role.CANDIDATE not in {each.role for each in drained.member.pop_changes()}

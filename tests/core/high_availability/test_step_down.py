@@ -144,6 +144,19 @@ def test_drained_service_hands_over_everything_answers_then_and_is_no_master_aga
     assert {each.role for each in drained.member.replicas.values()} == {Role.CANDIDATE}, "a restart ends it"
 
 
+def test_candidate_that_is_drained_ceases_at_once() -> None:
+    cluster, master, (first, second) = filled()
+    master.crash()
+    second.crash()
+    cluster.run_until(lambda: first.replica.role is Role.CANDIDATE)
+    assert answered(cluster, first, Drain())[0] == "OK"
+    assert (first.replica.role, first.replica.reason) == (Role.SLAVE, DRAINED)
+    first.member.pop_changes()
+    second.start(cluster.now)
+    cluster.run_until(lambda: second.replica.is_master)
+    assert Role.CANDIDATE not in {each.role for each in first.member.pop_changes()}
+
+
 def test_last_voter_is_drained_once_another_one_is_promoted() -> None:
     cluster, master, others = filled()
     for other in others:

@@ -1,0 +1,126 @@
+"""The orderly hand-over of a master to another voter, by an operator's command [QS 7.1.2].
+
+Decides: which members can be master next, when the chosen one holds enough for that, and when the master goes on itself
+instead. Meanwhile samples wait, and queues send nothing, so that the log comes to rest.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.high_availability._followed import Followed
+from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._mastery import Mastery
+from qsctl.core.high_availability._members import GroupMembers
+from qsctl.core.high_availability._producers import Producers
+from qsctl.core.high_availability._progress import Peer
+from qsctl.errors import Refused
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class HandOver:
+    """The hand-over of one replica that is master, if one is in progress.
+
+    Args:
+        stream: the group's name.
+        members: of the group.
+        log: the replica's.
+        follower: the queues, which pause meanwhile.
+        producers: their samples wait meanwhile.
+        master_timeout_ns: the setting; a hand-over lasts half of it at most.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        members: GroupMembers,
+        log: ReplicatedLog,
+        follower: Followed,
+        producers: Producers,
+        master_timeout_ns: Nanoseconds,
+    ) -> None:
+        self._stream = stream
+        self._members = members
+        self._log = log
+        self._follower = follower
+        self._producers = producers
+        self._master_timeout_ns = master_timeout_ns
+        self._successor = ""
+        self._is_due_at_ns: Nanoseconds = INFINITE_NS
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Return whether a successor is chosen and does not hold enough yet."""
+        return bool(self._successor)
+
+    def next_deadline(self) -> Nanoseconds:
+        """Return when the successor must hold enough."""
+        return self._is_due_at_ns
+
+    def candidates(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
+        """Return the other voters that answer, of which each can be master next."""
+        return [peer for peer in mastery.present(now) if not peer.is_learner and self._members.is_voter(peer.name)]
+
+    def most_up_to_date(self, now: Nanoseconds, mastery: Mastery) -> Peer | None:
+        """Return the candidate with the longest log; None: there is no candidate."""
+        return max(self.candidates(now, mastery), key=lambda peer: peer.match_index, default=None)
+
+    def choose(self, now: Nanoseconds, mastery: Mastery, wanted: str) -> str:
+        """Return the member that the master can hand over to: the wanted one, or of all (empty) the most up to date.
+
+        Raises:
+            Refused: the master is the only voter, or no such voter answers and holds all that is committed.
+        """
+        members = self._members
+        if set(members.voters) == {members.name}:
+            raise Refused(
+                f"{self._stream}: {members.name} is the only voter",
+                remedy="Add another member and promote it; `qsctl shutdown` without --drain stops this one.",
+            )
+        if wanted and not (members.is_voter(wanted) and wanted != members.name):
+            raise Refused(
+                f"{self._stream}: {wanted} is not another member that has a vote",
+                remedy=f"Name one of {', '.join(each for each in members.voters if each != members.name)}.",
+            )
+        answering = [peer for peer in self.candidates(now, mastery) if wanted in ("", peer.name)]
+        level = [peer for peer in answering if self._is_level(now, peer)]
+        if not level:
+            known = ", ".join(f"{peer.name} has {peer.match_index}" for peer in answering)
+            raise Refused(
+                f"{self._stream}: {wanted or 'each other voter'} does not answer, or lacks some of the "
+                f"{self._log.commit_index} committed entries{known and f' ({known})'}",
+                remedy="Wait until one has caught up; `qsctl member list` shows it.",
+            )
+        return max(level, key=lambda peer: peer.match_index).name
+
+    def _is_level(self, now: Nanoseconds, peer: Peer) -> bool:
+        return peer.has_confirmed and not peer.disk_hangs and now - peer.level_at_ns <= self._master_timeout_ns
+
+    def begin(self, now: Nanoseconds, successor: str) -> None:
+        """Begin to hand over to a member, after `choose`: `ready` returns it once it holds enough."""
+        self._successor = successor
+        self._is_due_at_ns = now + max(1, self._master_timeout_ns // 2)
+        self._producers.holds_back = True
+        self._follower.pause()
+
+    def ready(self, now: Nanoseconds, mastery: Mastery) -> str:
+        """Return the successor once it holds enough; empty: it does not, or none is chosen.
+
+        It must hold the whole log, and half of `master_timeout` later at least what is committed: an entry behind that
+        is in no answer. If it does not hold that either, or is gone, the master goes on.
+        """
+        if not self._successor:
+            return ""
+        peer = next((each for each in self.candidates(now, mastery) if each.name == self._successor), None)
+        is_late = self._is_due_at_ns <= now
+        needed_index = self._log.commit_index if is_late else self._log.last_index
+        if peer is not None and peer.match_index >= needed_index:
+            return peer.name
+        if peer is None or is_late:
+            self.end()
+            self._follower.go_on(now)
+            self._producers.go_on(now)
+        return ""
+
+    def end(self) -> None:
+        """Forget the successor: the replica is not the master any more, or goes on."""
+        self._successor, self._is_due_at_ns = "", INFINITE_NS
+        self._producers.holds_back = False
