@@ -26,8 +26,8 @@ REPLICATED: Final = msgspec.structs.replace(
     replication=ReplicationStatus(
         "master", 7, "One", 3, 2, 1, True, 4, 2**40, 2**40 - 4, "elected",
         members=(
-            MemberStatus("One", True, "master", 2**40, 2**40 - 1, 0, 0, 0, 0, 6, "ok"),
-            MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs"),
+            MemberStatus("One", True, "master", 2**40, 2**40 - 1, 0, 0, 0, 0, 6, "ok", 100),
+            MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs", 0),
             MemberStatus("Three", False),
         ),
         group="P/S/Q",

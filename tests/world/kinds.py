@@ -248,3 +248,12 @@ def swarm(seed: int) -> Scenario:
         horizon_ns=draw.choice([14, 18]) * SECOND_NS,
         replicates_configuration=not weights["majorities"] and draw.random() < 0.4,
     )  # fmt: skip
+
+
+def preferring(seed: int) -> Scenario:
+    """Three or five replicas of which one has a higher priority as master, restarted in turn."""
+    count = 3 if seed % 3 else 5
+    return world(
+        replicated(count), seed=seed, loss=0.01, duplication=0.01, preferred_instance=1 + seed % count,
+        faults=RandomFaults(restarts=1.0, administration=0.0),
+    )  # fmt: skip

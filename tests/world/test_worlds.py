@@ -79,6 +79,37 @@ def test_no_seed_breaks_a_rule_where_queues_and_disks_go(kind: Callable[[int], S
     assert done[EXPECTED[kind]] >= SEEDS_EACH
 
 
+@pytest.mark.slow(beyond=4)
+@pytest.mark.campaign
+def test_preferred_instance_is_the_master_once_faults_have_ended() -> None:
+    moved_count = 0
+    for seed in range(1, SEEDS_EACH + 3):
+        judged = JudgedWorld(kinds.preferring(seed))
+        moves = Moves(judged.world)
+        judged.world.observers.add(moves)
+        judged.run()
+        assert violations(judged) == [], f"preferring({seed})"
+        world = judged.world
+        (led,) = [each for each, service in world.services.items() if service.is_master(world.queues[0].full_name)]
+        assert led == world.declared.preferred_instance
+        moved_count += moves.count
+    assert moved_count > SEEDS_EACH, "it was not the master all the while"
+
+
+class Moves(Observer):
+    """The number of times that another instance became master than that before."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._latest = 0
+        self.count = 0
+
+    def stepped(self, service: int) -> None:
+        if self._world.services[service].is_master(self._world.queues[0].full_name) and service != self._latest:
+            self._latest = service
+            self.count += 1
+
+
 def with_member_changes(scenario: Scenario) -> JudgedWorld:
     """A world with its random faults, and with changes of the members that are drawn from its seed."""
     world = JudgedWorld(scenario)

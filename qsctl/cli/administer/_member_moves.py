@@ -86,7 +86,8 @@ class Moves(DeclaredRows, rows=Move, items="moves"):
 def moves_to_spread(statuses: Iterable[FromService[SharedReaderQueueStatus]]) -> list[Move]:
     """Return the moves after which no two members differ by more than one master, as far as level voters allow.
 
-    Queues of one group have one master, and are one move.
+    Queues of one group have one master, and are one move. None moves to a member of a lower priority: it would be moved
+    back.
     """
     leaders: dict[str, tuple[str, str]] = {}
     heirs: dict[str, list[str]] = {}
@@ -102,7 +103,8 @@ def moves_to_spread(statuses: Iterable[FromService[SharedReaderQueueStatus]]) ->
         leaders[group] = status.queue_name, service
         members = members_seen([each])
         counts.update({row.member: 0 for row in members if row.vote == "voter"} | {service: 1})
-        heirs[group] = [row.member for row in members if _may_lead(row)]
+        least = next((row.master_priority or 0 for row in members if row.member == service), 0)
+        heirs[group] = [row.member for row in members if _may_lead(row) and (row.master_priority or 0) >= least]
     moves: list[Move] = []
     while (move := _next_move(leaders, heirs, counts)) is not None:
         group, master = move

@@ -72,6 +72,11 @@ class MemberRow:
         "ok, hangs (no sync ended within master_timeout), none (a volatile queue)",
         Heading("Disk", rank=1, shown=_or_unknown),
     ]
+    master_priority: Annotated[
+        int | None,
+        "priority as master, see `serve --master-priority`; null: unknown",
+        Heading("Priority", rank=1, shown=_or_unknown),
+    ]
     service: AnsweringService
 
 

@@ -81,6 +81,14 @@ def serve(
             "--join", help="Start as a new member of a running cluster, without a vote until `qsctl member promote`."
         ),
     ] = False,
+    master_priority: Annotated[
+        int,
+        _configuration_option(
+            min=0,
+            max=100,
+            help="Priority of this member as master of replicated queues: they move to the member with the highest.",
+        ),
+    ] = 0,
     cluster_key: Annotated[
         Path | None,
         _configuration_option(
@@ -219,6 +227,7 @@ def serve(
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
         joins=join,
+        master_priority=master_priority,
         cluster_key_file=cluster_key,
         accepts_unsigned=accept_unsigned,
         discards_damaged=discard_damaged,

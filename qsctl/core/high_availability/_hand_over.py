@@ -1,19 +1,29 @@
-"""The orderly hand-over of a master to another voter, by an operator's command [QS 7.1.2].
+"""The orderly hand-over of a master to another voter, by an operator's command or to a preferred one [QS 7.1.2].
 
 Decides: which members can be master next, when the chosen one holds enough for that, and when the master goes on itself
 instead. Meanwhile samples wait, and queues send nothing, so that the log comes to rest.
+
+A master hands over by itself to the voter of the highest priority above its own, once that one has been level for
+`LEVEL_TIMEOUTS` times `master_timeout` without a gap, as seen at each heartbeat. A hand-over that is given up begins
+that time anew. So a member that returns, falls behind, or hangs again and again interrupts the queues rarely.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from qsctl.core.high_availability._followed import Followed
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._mastery import Mastery
 from qsctl.core.high_availability._members import GroupMembers
+from qsctl.core.high_availability._preferences import Preferences
 from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability._progress import Peer
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+LEVEL_TIMEOUTS: Final = 5
+"""Multiple of `master_timeout` for which a preferred member must have been level before it is handed over to."""
 
 
 class HandOver:
@@ -25,6 +35,7 @@ class HandOver:
         log: the replica's.
         follower: the queues, which pause meanwhile.
         producers: their samples wait meanwhile.
+        preferences: for members as masters.
         master_timeout_ns: the setting; a hand-over lasts half of it at most.
     """
 
@@ -35,6 +46,7 @@ class HandOver:
         log: ReplicatedLog,
         follower: Followed,
         producers: Producers,
+        preferences: Preferences,
         master_timeout_ns: Nanoseconds,
     ) -> None:
         self._stream = stream
@@ -42,22 +54,35 @@ class HandOver:
         self._log = log
         self._follower = follower
         self._producers = producers
+        self._preferences = preferences
         self._master_timeout_ns = master_timeout_ns
         self._successor = ""
+        self._reason = ""
         self._is_due_at_ns: Nanoseconds = INFINITE_NS
+        self._level_since_ns: dict[str, Nanoseconds] = {}
+        """Since when each preferred member has been level, by name."""
 
     @property
     def is_in_progress(self) -> bool:
         """Return whether a successor is chosen and does not hold enough yet."""
         return bool(self._successor)
 
+    @property
+    def reason(self) -> str:
+        """The reason for the present or latest hand-over, for people."""
+        return self._reason
+
     def next_deadline(self) -> Nanoseconds:
         """Return when the successor must hold enough."""
         return self._is_due_at_ns
 
     def candidates(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
-        """Return the other voters that answer, of which each can be master next."""
-        return [peer for peer in mastery.present(now) if not peer.is_learner and self._members.is_voter(peer.name)]
+        """Return the other voters that answer and are not drained, of which each can be master next."""
+        return [peer for peer in mastery.present(now) if self._can_lead(now, peer)]
+
+    def _can_lead(self, now: Nanoseconds, peer: Peer) -> bool:
+        is_voter = self._members.is_voter(peer.name) and not peer.is_learner
+        return is_voter and not self._preferences.is_drained(now, peer.name, peer.run)
 
     def most_up_to_date(self, now: Nanoseconds, mastery: Mastery) -> Peer | None:
         """Return the candidate with the longest log; None: there is no candidate."""
@@ -80,6 +105,10 @@ class HandOver:
                 f"{self._stream}: {wanted} is not another member that has a vote",
                 remedy=f"Name one of {', '.join(each for each in members.voters if each != members.name)}.",
             )
+        if wanted and self._preferences.is_drained(now, wanted, mastery.progress[wanted].run):
+            raise Refused(
+                f"{self._stream}: {wanted} is drained, and no master before it restarts", remedy="Name another member."
+            )
         answering = [peer for peer in self.candidates(now, mastery) if wanted in ("", peer.name)]
         level = [peer for peer in answering if self._is_level(now, peer)]
         if not level:
@@ -94,9 +123,27 @@ class HandOver:
     def _is_level(self, now: Nanoseconds, peer: Peer) -> bool:
         return peer.has_confirmed and not peer.disk_hangs and now - peer.level_at_ns <= self._master_timeout_ns
 
-    def begin(self, now: Nanoseconds, successor: str) -> None:
+    def preferred(self, now: Nanoseconds, mastery: Mastery) -> str:
+        """Return the member that is preferred to the master and has been level for long; empty: there is none.
+
+        It is to be called with each heartbeat.
+        """
+        preferences = self._preferences
+        self._level_since_ns = {
+            peer.name: self._level_since_ns.get(peer.name, now)
+            for peer in self.candidates(now, mastery)
+            if preferences.is_preferred(now, peer.name, peer.run) and self._is_level(now, peer)
+        }
+        wait_ns = LEVEL_TIMEOUTS * self._master_timeout_ns
+        return max(
+            (name for name, since_ns in self._level_since_ns.items() if now - since_ns >= wait_ns),
+            key=lambda name: preferences.priority(now, name),
+            default="",
+        )
+
+    def begin(self, now: Nanoseconds, successor: str, reason: str) -> None:
         """Begin to hand over to a member, after `choose`: `ready` returns it once it holds enough."""
-        self._successor = successor
+        self._successor, self._reason = successor, reason
         self._is_due_at_ns = now + max(1, self._master_timeout_ns // 2)
         self._producers.holds_back = True
         self._follower.pause()
@@ -123,4 +170,5 @@ class HandOver:
     def end(self) -> None:
         """Forget the successor: the replica is not the master any more, or goes on."""
         self._successor, self._is_due_at_ns = "", INFINITE_NS
+        self._level_since_ns.clear()
         self._producers.holds_back = False

@@ -100,8 +100,15 @@ def _member(replica: Replica, now: Nanoseconds, name: str) -> MemberStatus:
             silent_ns=0,
             version=VERSION,
             disk=_disk(replica, replica.disk.hangs),
+            master_priority=replica.preferences.own.priority,
         )
-    known = MemberStatus(name, is_voter, version=replica.versions.noted(name), disk=_disk(replica, None))
+    known = MemberStatus(
+        name,
+        is_voter,
+        version=replica.versions.noted(name),
+        disk=_disk(replica, None),
+        master_priority=replica.preferences.announced_priority(now, name),
+    )
     peer = mastery.progress.get(name) if mastery is not None else None
     if mastery is not None and peer is not None and peer.has_confirmed:
         return _confirmed(replica, mastery, peer, now, known)
@@ -123,6 +130,7 @@ def _confirmed(replica: Replica, mastery: Mastery, peer: Peer, now: Nanoseconds,
     return structs.replace(
         known,
         role=role.value if silent_ns <= replica.master_timeout_ns else "",
+        master_priority=known.master_priority or 0,
         durable_index=peer.match_index,
         applied_index=peer.applied_index,
         lag_count=log.last_index - peer.match_index,

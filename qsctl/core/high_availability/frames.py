@@ -215,10 +215,22 @@ class ConditionReport(msgspec.Struct, frozen=True, array_like=True, tag="conditi
     incarnation: int = 0
 
 
+class Preference(msgspec.Struct, frozen=True, array_like=True, tag="preference", gc=False):
+    """A member announces how much it is preferred as master, and whether it is drained. It decides no election."""
+
+    stream: str
+    sender: str
+    epoch: int
+    run: int
+    priority: int
+    is_drained: bool
+    incarnation: int = 0
+
+
 OfMaster: TypeAlias = Entries | Heartbeat | Snapshot | SnapshotPiece
 """What only the master of an epoch sends; a replica confirms each."""
 
-Frame: TypeAlias = Canvass | Vote | OfMaster | Confirmed | Roll | Relayed | Farewell | ConditionReport
+Frame: TypeAlias = Canvass | Vote | OfMaster | Confirmed | Roll | Relayed | Farewell | ConditionReport | Preference
 
 
 def has_samples(frame: Frame) -> bool:
@@ -231,4 +243,4 @@ def passes(frame: Frame) -> bool:
 
     Entries without records and `Farewell` do not: they refer to what was sent before them.
     """
-    return isinstance(frame, Heartbeat | Canvass | Vote | Confirmed | Roll | ConditionReport)
+    return isinstance(frame, Heartbeat | Canvass | Vote | Confirmed | Roll | ConditionReport | Preference)

@@ -31,6 +31,7 @@ from qsctl.core.high_availability._changes import check_names, check_size, refus
 from qsctl.core.high_availability._followed import Followed
 from qsctl.core.high_availability._follower import Follower
 from qsctl.core.high_availability._groups import incarnation_of_entry, incarnation_of_request
+from qsctl.core.high_availability._preferences import OwnPreference
 from qsctl.core.high_availability._status import WITH_STATUS, status_of, with_replication
 from qsctl.core.high_availability._steady_time import SteadyTime
 from qsctl.core.high_availability.ballot import HardState
@@ -91,6 +92,7 @@ class Member:
         configuration: how the configuration is replicated; None: it is not [QS 7.2].
         keeps_configuration: whether the log of the commands is stored: where the service's own state is.
         is_joining: whether this member is not among them: it has no vote until it is promoted.
+        master_priority: that of this member as master; the voter with the highest becomes the master.
 
     Raises:
         Refused: the names are not as many as a queue's `queue_instances`, or the member's own is not among them, or one
@@ -108,6 +110,7 @@ class Member:
         configuration: ReplicationSettings | None = None,
         keeps_configuration: bool = True,
         is_joining: bool = False,
+        master_priority: int = 0,
     ) -> None:
         self.engine = engine
         self.name = engine.hosted.application_name
@@ -128,8 +131,8 @@ class Member:
         """Those of the other members, as the driver reads them in letters."""
         self.note = ""
         """The driver's note about the cluster, for the status of queues; empty: none."""
-        self.is_drained = False
-        """Whether this member is to be no master any more, by an operator's command."""
+        self.preference = OwnPreference(master_priority)
+        """That for this member as master."""
         self._drains: list[SampleIdentity] = []
         """Commands to drain it that have no answer yet."""
         self._started_at = started_at
@@ -472,7 +475,7 @@ class Member:
         if is_trial:
             moved = "; ".join(f"{stream} to {successor}" for stream, successor in successors.items())
             return Reply(ReturnCode.OK, f"{self.name} hands over {moved or 'nothing: it is no master'}")
-        self.is_drained = True
+        self.preference.is_drained = True
         self._drains.append(request.request)
         for replica in self.replicas.values():
             replica.drain(now)
@@ -542,7 +545,7 @@ class Member:
         return Replica(
             stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
             self._compacted_over_count, number, self.engine.hosted.draw_incarnation, versions=self.versions,
-            is_joining=self._is_joining,
+            is_joining=self._is_joining, preference=self.preference,
         )  # fmt: skip
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
@@ -552,8 +555,6 @@ class Member:
             earlier = former.get(replica.stream)
             self._create(now, replica, None if earlier is None else earlier.ballot.state)
             replica.start(now)
-            if self.is_drained:
-                replica.drain(now)
         gone = former.keys() - self.replicas.keys()
         self.ended |= {stream: former[stream].ballot.state for stream in gone}
         return gone

@@ -35,6 +35,7 @@ from qsctl.core.high_availability._learner import Learner
 from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
+from qsctl.core.high_availability._preferences import OwnPreference, Preferences
 from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability._progress import NEVER_NS
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
@@ -50,6 +51,7 @@ from qsctl.core.high_availability.frames import (
     Frame,
     Heartbeat,
     OfMaster,
+    Preference,
     Relayed,
     Roll,
     Snapshot,
@@ -58,7 +60,7 @@ from qsctl.core.high_availability.frames import (
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.versions import CONDITIONS, FIRST_MEMBERS, MEMBER_CHANGES, Versions
+from qsctl.core.high_availability.versions import CONDITIONS, FIRST_MEMBERS, MEMBER_CHANGES, PREFERENCES, Versions
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
@@ -93,6 +95,7 @@ class Replica:
         number: what its writes are counted from.
         draw: gives a new group its incarnation, where no command did.
         versions: those of the other members; None: none is known.
+        preference: that for this process as master; None: as for any other.
         is_joining: whether this replica is not among them: a master is to add it.
     """
 
@@ -112,6 +115,7 @@ class Replica:
         *,
         is_joining: bool = False,
         versions: Versions | None = None,
+        preference: OwnPreference | None = None,
     ) -> None:
         self.stream = stream
         self.name = name
@@ -146,12 +150,13 @@ class Replica:
             *of_group, follower.queues, self.clients, self.allegiance, settings.sample_timeout_ns
         )
         self._learner = Learner(*of_group, self.master_timeout_ns, is_persistent=is_persistent)
-        self._hand_over = HandOver(stream, self.members, self.log, follower, self.producers, self.master_timeout_ns)
+        self.preferences = Preferences(preference or OwnPreference(), self.master_timeout_ns)
+        self._hand_over = HandOver(
+            stream, self.members, self.log, follower, self.producers, self.preferences, self.master_timeout_ns
+        )
         self._jitter = jitter
         self._reported: tuple[ConditionReport | None, Nanoseconds] = (None, NEVER_NS)
         """The latest report to a master, and when it was sent."""
-        self.is_drained = False
-        """Whether it is to be no master any more, by an operator's command."""
         self._asks_from_ns: Nanoseconds = 0
         self._wait_factor = 1
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
@@ -284,7 +289,7 @@ class Replica:
                 self._change_pace(now)
                 self.mastery.beat(now)
                 self._yield_if_removed(now)
-                self._yield_if_drained(now)
+                self._yield_to_preferred(now)
         elif self._wakes_at_ns <= now:
             if self.ballot.is_candidate:
                 self._wait_factor = min(2 * self._wait_factor, WAIT_FACTOR_MAX)
@@ -429,6 +434,8 @@ class Replica:
                 peer = None if self.mastery is None else self.mastery.progress.get(frame.sender)
                 if peer is not None and frame.epoch == self.epoch:
                     peer.applied_index, peer.disk_hangs = frame.applied_index, frame.disk_hangs
+            case Preference():
+                self.preferences.note(now, frame)
             case Relayed(_, _, _, queue, write):
                 return self.producers.receive_relayed(now, queue, write, is_master=self.is_master)
             case Farewell():
@@ -473,6 +480,7 @@ class Replica:
             case _:
                 misfit = self._gather(now, frame)
         self._report_condition(now)
+        self._announce_preference(now)
         return misfit
 
     def _report_condition(self, now: Nanoseconds) -> None:
@@ -487,6 +495,17 @@ class Replica:
         if frame != reported or now - at_ns >= self.master_timeout_ns:
             self._reported = frame, now
             self.outgoing.send(self.master, frame, rests_on_writes=False)
+
+    def _announce_preference(self, now: Nanoseconds) -> None:
+        """Announce to the others how much this process is preferred as master, where that is due."""
+        if self.preferences.pop_is_due(now):
+            own = self.preferences.own
+            frame = Preference(
+                self.stream, self.name, self.epoch, self.run, own.priority, own.is_drained, self.incarnation
+            )
+            for other in self.members.others:
+                if self.versions.of(other) >= PREFERENCES:
+                    self.outgoing.send(other, frame, rests_on_writes=False)
 
     def _receive_confirmed(self, now: Nanoseconds, mastery: Mastery, confirmed: Confirmed) -> str:
         if misfit := mastery.misfit(now, confirmed):
@@ -677,25 +696,34 @@ class Replica:
 
     def step_down(self, now: Nanoseconds, successor: str) -> None:
         """Hand over to a member, after `check_step_down`, once it holds the whole log."""
-        self._hand_over.begin(now, successor)
+        self._begin_handing_over(now, successor, "an operator wants another master")
+
+    def _begin_handing_over(self, now: Nanoseconds, successor: str, reason: str) -> None:
+        self._hand_over.begin(now, successor, reason)
         self._go_on_handing_over(now)
 
     def drain(self, now: Nanoseconds) -> None:
-        """Be no master any more: hand over as soon as that is possible."""
-        self.is_drained = True
+        """Be no master, since the process is drained: hand over as soon as that is possible."""
+        self.preferences.announce_again()
+        self._announce_preference(now)
         if self.role is Role.CANDIDATE:
             self._stand(now, DRAINED)
             self.sleep(now)
-        self._yield_if_drained(now)
+        self._yield_to_preferred(now)
 
-    def _yield_if_drained(self, now: Nanoseconds) -> None:
-        if self.is_drained and self.mastery is not None and not self._hand_over.is_in_progress:
+    def _yield_to_preferred(self, now: Nanoseconds) -> None:
+        """Begin to hand over where this process is drained, or another one is preferred."""
+        if self.mastery is None or self._hand_over.is_in_progress:
+            return
+        if self.preferences.own.is_drained:
             with contextlib.suppress(Refused):
                 self.step_down(now, self.check_step_down(now, ""))
+        elif successor := self._hand_over.preferred(now, self.mastery):
+            self._begin_handing_over(now, successor, f"{successor} has a higher priority")
 
     def _go_on_handing_over(self, now: Nanoseconds) -> None:
         if self.mastery is not None and (successor := self._hand_over.ready(now, self.mastery)):
-            self._hand_over_to(now, successor, "an operator wants another master")
+            self._hand_over_to(now, successor, self._hand_over.reason)
 
     def _check_leads(self) -> Mastery:
         """Return its work as the master.
@@ -1142,7 +1170,7 @@ class Replica:
             wanted = self.ballot.floor.index
             self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
             return
-        if self.disk.hangs or self.is_drained:
+        if self.disk.hangs or self.preferences.own.is_drained:
             self._become(now, Role.SLAVE, "", DISK_HANGS if self.disk.hangs else DRAINED)
             return
         self._become(now, Role.CANDIDATE, "", reason)
@@ -1169,4 +1197,7 @@ class Replica:
         if self._passive_role is Role.LEARNER:
             self._wakes_at_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
             return
-        self._wakes_at_ns = now + int(self._wait_factor * (1 + self._spread) * self.master_timeout_ns)
+        # The latest master, whose loss is waited for, delays no other.
+        rivals = [each for each in self.members.voters if each not in (self.name, self.master)]
+        factor = self._wait_factor * (1 + self._spread) + self.preferences.prefers_another(now, rivals)
+        self._wakes_at_ns = now + int(factor * self.master_timeout_ns)

@@ -27,7 +27,10 @@ HEARTBEATS: Final = 7
 FIRST_MEMBERS: Final = 8
 """Version from which on a member creates a group with the members that the command names."""
 
-VERSION: Final = 8
+PREFERENCES: Final = 9
+"""Version from which on a member receives `Preference` frames."""
+
+VERSION: Final = 9
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256

@@ -141,6 +141,8 @@ class MemberStatus(msgspec.Struct, frozen=True):
     """Version in its letters, see `versions`."""
     disk: str = ""
     """`ok`, `hangs` (no sync ends), `none` (a volatile queue); empty: unknown."""
+    master_priority: int | None = None
+    """Its priority as master; None also of a member that announced none lately."""
 
 
 class ReplicationStatus(msgspec.Struct, frozen=True):

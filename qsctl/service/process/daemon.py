@@ -121,6 +121,7 @@ class Daemon:
                 log,
                 on_synced=self.transport.wake,
                 joins=options.joins,
+                master_priority=options.master_priority,
                 quick_sync_s=QUICK_SYNC_S,
             )
         self._loop = ServiceLoop(

@@ -170,6 +170,7 @@ _MEMBER_GAUGES: Final[Mapping[str, tuple[str, Callable[[MemberStatus], float | N
         lambda each: _in_seconds(each.silent_ns),
     ),
     "version": ("Version of the member's letters.", lambda each: each.version),
+    "master_priority": ("The priority of the member as master.", lambda each: each.master_priority),
     "disk_hangs": ("1: no sync of the member's disk ends.", lambda each: _DISK_HANGS.get(each.disk)),
 }
 """The gauges of members at the master, with help and value; None: unknown, and not served."""

@@ -69,6 +69,8 @@ class StartOptions:
     """The application names of the members that the cluster was formed with; empty: they are discovered."""
     joins: bool = False
     """Whether the service is new to a cluster that was formed."""
+    master_priority: int = 0
+    """The priority of the service as master of replicated queues."""
     cluster_key_file: Path | None = None
     """The keys that sign the letters between the members of the cluster."""
     accepts_unsigned: bool = False
@@ -140,6 +142,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             record=options.record,
             members=members,
             joins=options.joins,
+            master_priority=options.master_priority,
             reread=options.reread,
             forgets_configuration=options.forgets_configuration,
             discards_damaged=options.discards_damaged,

@@ -111,6 +111,7 @@ class Replication:
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a faster sync runs in the calling thread.
         joins: whether the service is new to a cluster that was formed: it has no vote until it is promoted.
+        master_priority: that of the service as master; the voter with the highest becomes the master.
         compacted_over_count: the number of entries above which a replica's log is compacted.
 
     Raises:
@@ -130,6 +131,7 @@ class Replication:
         on_synced: Callable[[], object],
         quick_sync_s: float,
         joins: bool = False,
+        master_priority: int = 0,
         compacted_over_count: int = COMPACTED_OVER_COUNT,
     ) -> None:
         self._clock = clock
@@ -151,6 +153,7 @@ class Replication:
             engine,
             self.membership.stand_ins,
             is_joining=self.membership.is_joining,
+            master_priority=master_priority,
             started_at=self._started_at_ns,
             jitter=stores.environment.jitter,
             compacted_over_count=compacted_over_count,

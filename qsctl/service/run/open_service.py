@@ -64,6 +64,8 @@ class DaemonOptions:
     """The application names of the members that the cluster was formed with; empty: they are discovered."""
     joins: bool = False
     """Whether the service is new to a cluster that was formed."""
+    master_priority: int = 0
+    """The priority of the service as master of replicated queues."""
     discards_damaged: bool = False
     """Whether to continue with the intact records after a loss; else the service does not start."""
     now: Callable[[], Nanoseconds] = time.time_ns

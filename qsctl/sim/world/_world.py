@@ -118,6 +118,7 @@ class World(Surroundings):
                 compact_records=declared.compact_records,
                 file_max_size_kb=self.random("files").choice(FILE_SIZES_KB),
                 configuration=configuration_settings(scenario),
+                master_priority=int(number == declared.preferred_instance),
             )
             for number in range(1, count + 1)
         }

@@ -13,8 +13,8 @@ from qsctl.core.statistics.status import MemberStatus, ReplicationStatus, Shared
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from tests.transport.monitoring_bodies import STATUS
 
-LEVEL = MemberStatus("A", True, "master", 9, 9, 0, 0, 0, 0, 6, "ok")
-BEHIND = MemberStatus("B", True, "slave", 5, 4, 4, 700, 3 * SECOND_NS // 2, 40 * MILLISECOND_NS, 6, "hangs")
+LEVEL = MemberStatus("A", True, "master", 9, 9, 0, 0, 0, 0, 6, "ok", 10)
+BEHIND = MemberStatus("B", True, "slave", 5, 4, 4, 700, 3 * SECOND_NS // 2, 40 * MILLISECOND_NS, 6, "hangs", 0)
 DEAD = MemberStatus("C", True)
 LEARNER = MemberStatus("D", False, "learner", 9, None, 0, 0, 0, 0, 5)
 OF_MASTER = ReplicationStatus("master", 3, "A", 3, 2, 2, True, 9, 9, 9, "elected", (LEVEL, BEHIND, DEAD, LEARNER))
@@ -43,10 +43,10 @@ def test_members_are_shown_as_the_master_knows_them() -> None:
     assert {each.service for each in members} == {"A"}
     (block,) = Members(members).blocks()
     assert table_of(block) == [
-        ["A", "voter", "master", 9, 9, 0, 0, "0.0", "0.0", 6, "ok"],
-        ["B", "voter", "slave", 5, 4, 4, 700, "1.5", "0.0", 6, "hangs"],
-        ["C", "voter", "?", "?", "?", "?", "?", "?", "?", "?", "?"],
-        ["D", "learner", "learner", 9, "?", 0, 0, "0.0", "0.0", 5, "?"],
+        ["A", "voter", "master", 9, 9, 0, 0, "0.0", "0.0", 6, "ok", 10],
+        ["B", "voter", "slave", 5, 4, 4, 700, "1.5", "0.0", 6, "hangs", 0],
+        ["C", "voter", "?", "?", "?", "?", "?", "?", "?", "?", "?", "?"],
+        ["D", "learner", "learner", 9, "?", 0, 0, "0.0", "0.0", 5, "?", "?"],
     ]
     unknown = ("role", "durable_index", "applied_index", "lag_count", "lag_bytes", "lag_seconds", "silent_seconds")
     (dead,) = [row for row in Members(members).rows() if row["member"] == "C"]

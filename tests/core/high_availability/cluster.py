@@ -111,6 +111,7 @@ class Process:
         """How the configuration is replicated."""
         self.is_joining = False
         """It was not a member when the cluster was formed."""
+        self.master_priority = 0
         self.service_records: list[Record] = []
         """The service's own state, as it is stored."""
         self._resting: dict[str, Store] = {}
@@ -123,7 +124,7 @@ class Process:
             engine.replay(record)
         self.member = Member(
             engine, self.names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
-            configuration=self.configuration, is_joining=self.is_joining,
+            configuration=self.configuration, is_joining=self.is_joining, master_priority=self.master_priority,
         )  # fmt: skip
         self.member.stored_before = lambda stream: self._resting.get(stream, Store()).load()
         self._resting = {
@@ -204,6 +205,7 @@ class Cluster:
         jitter: Sequence[float] = (),
         configuration: ReplicationSettings | None = None,
         files: Mapping[str, Sequence[SharedReaderQueueSettings]] = MappingProxyType({}),
+        priorities: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         names = [chr(ord("a") + at) for at in range(size)]
         spreads = jitter or [at / size for at in range(size)]
@@ -218,6 +220,7 @@ class Cluster:
         }
         for process in self.processes.values():
             process.configuration = configuration
+            process.master_priority = priorities.get(process.name, 0)
             process.start(0)
 
     def __getitem__(self, name: str) -> Process:

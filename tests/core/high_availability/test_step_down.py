@@ -127,7 +127,7 @@ def test_drained_service_hands_over_everything_answers_then_and_is_no_master_aga
     code, text = answered(cluster, drained, Drain(is_trial=True))
     assert code == "OK"
     assert "orders to " in text or "other to " in text
-    assert not drained.member.is_drained
+    assert not drained.member.preference.is_drained
     code, text = answered(cluster, drained, Drain(), NUMBER + 1)
     assert (code, text) == ("OK", f"{drained.name} is drained: it is the master of nothing, and remains so")
     assert not any(each.is_master for each in drained.member.replicas.values())
@@ -163,7 +163,7 @@ def test_last_voter_is_drained_once_another_one_is_promoted() -> None:
         cluster.change(master, REMOVE, other.name)
     code, text = answered(cluster, master, Drain())
     assert (code, text.partition(". ")[0]) == ("ERROR", f"{master.replica.stream}: {master.name} is the only voter")
-    assert not master.member.is_drained
+    assert not master.member.preference.is_drained
     cluster.send(master.name, write(9))
     cluster.run_until(lambda: (9, 1) in master.answers())
     joined = cluster.grow(master, "d")

@@ -62,6 +62,8 @@ class WorldScenario:
     """The probability that a producer writes a refused sample again."""
     relayed: float = 0.0
     """The share of the producers that write to one instance only, with DDS_REPLICATE_SAMPLE."""
+    preferred_instance: int = 0
+    """Number of the instance with a higher master priority than the others; 0: none."""
     replicates_configuration: bool = False
     """Whether the instances replicate their configuration [QS 7.2]; administration creates and deletes queues then."""
     compact_records: int = 0

@@ -398,6 +398,7 @@ class Process:
         configuration: how the configuration is replicated; None if it is not.
         file_max_size_kb: the size at which a store begins another file.
         discards_damaged: whether to continue with the intact records where some are lost.
+        master_priority: that of the service as master.
 
     Raises:
         Damaged: stored records are lost and may not be discarded, or the disk refuses.
@@ -414,6 +415,7 @@ class Process:
         configuration: ReplicationSettings | None,
         file_max_size_kb: int,
         discards_damaged: bool,
+        master_priority: int,
     ) -> None:
         self.links = links
         self.mounted = mounted = machine.disk.mount()
@@ -458,6 +460,7 @@ class Process:
                 on_synced=machine.look_again,
                 quick_sync_s=QUICK_SYNC_S,
                 compacted_over_count=compact_records or COMPACTED_OVER_COUNT,
+                master_priority=master_priority,
             )
             self.replication.on_change = self.changes.append
         self.loop = ServiceLoop(

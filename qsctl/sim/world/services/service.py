@@ -83,6 +83,7 @@ class SimulatedService:
         compact_records: number of records after which stores are compacted; 0: as the live defaults.
         file_max_size_kb: the size at which a file of its stores is followed by another.
         configuration: how the configuration is replicated; None if it is not.
+        master_priority: that of the service as master.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class SimulatedService:
         compact_records: int,
         file_max_size_kb: int,
         configuration: ReplicationSettings | None = None,
+        master_priority: int = 0,
     ) -> None:
         self.number = number
         self.settings = settings
@@ -117,6 +119,7 @@ class SimulatedService:
         self._compact_records = compact_records
         self._file_max_size_kb = file_max_size_kb
         self._configuration = configuration
+        self._master_priority = master_priority
         self.process: Process | None = None
         """The present process; None while the service is down."""
         self.life_count = 0
@@ -209,6 +212,7 @@ class SimulatedService:
             configuration=self._configuration,
             file_max_size_kb=self._file_max_size_kb,
             discards_damaged=discards_damaged,
+            master_priority=self._master_priority,
         )
 
     def _report_storage(self, event: str, queue: str, reason: str) -> None:

@@ -27,6 +27,7 @@ from qsctl.core.high_availability.frames import (
     Frame,
     Heartbeat,
     Ordered,
+    Preference,
     Relayed,
     Roll,
     Snapshot,
@@ -314,6 +315,8 @@ def _check(frame: Frame) -> None:
             _check_guids(write.source_guid, write.related_source_guid, write.related_reader_guid)
         case ConditionReport():
             _check_numbers(frame.applied_index)
+        case Preference():
+            _check_numbers(frame.run, frame.priority)
         case Farewell():
             pass
 
