@@ -296,16 +296,21 @@ class Administration:
         count: int = 0,
         after_position: int = 0,
         incarnation: Incarnation = NIL_INCARNATION,
+        *,
+        allows_stale: bool = False,
     ) -> list[FromService[MessageData]]:
         """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
         The samples stay in the queue. Those that are removed while it is read may be missing. A long queue is read in
-        parts with `after_position`, which selects the samples behind that position.
+        parts with `after_position`, which selects the samples behind that position. With `allows_stale` members
+        without a master answer, too.
 
         Raises:
             Refused: `incarnation`, the one of the samples read before, is not that of the queue that has the name now.
         """
-        command = GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation)
+        command = GetMessages(
+            queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation, allows_stale
+        )
         return self._bodies(command, MessageData, one_suffices=True)
 
     def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:

@@ -154,6 +154,8 @@ def over_the_wire(command: Command) -> Command:
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 0, 2**40),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7, 2**40, Incarnation(2**63 - 1)),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7, 2**40, Incarnation(2**63 - 1), allows_stale=True),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), "x = 1", allows_stale=True),
         InsertSamples(QUEUE.at(ResourceKind.MESSAGE), INSERTED),
         FlagSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),

@@ -31,6 +31,8 @@ REPLICATED: Final = msgspec.structs.replace(
             MemberStatus("Three", False),
         ),
         group="P/S/Q",
+        is_current=True,
+        behind_ns=2**40,
     ),
 )  # fmt: skip
 DOMAINS: Final = {"P": 7}
@@ -78,7 +80,7 @@ def test_status_of_a_version_without_members_is_read() -> None:
         bodies.read_wire(of_module("RTI::QueuingService::Monitoring::SharedReaderQueueStatus"), octets)
     )
     assert REPLICATED.replication is not None
-    without = msgspec.structs.replace(REPLICATED.replication, members=(), group="")
+    without = msgspec.structs.replace(REPLICATED.replication, members=(), group="", is_current=False, behind_ns=None)
     assert read == msgspec.structs.replace(REPLICATED, replication=without)
 
 

@@ -17,9 +17,11 @@ from qsctl.cli.output.frames import Frame
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.staleness import AllowStaleOption, read_allowing_stale
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
+    from qsctl.client.administration import Administration, FromService
+    from qsctl.core.admin.reply import MessageData
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL,
@@ -116,10 +118,14 @@ def get_messages(
         typer.Option("--count", "-n", min=0, max=2**31 - 1, help="Largest number of samples to show; 0: all of them."),
     ] = 0,
     types: TypesOption = None,
+    allow_stale: AllowStaleOption = False,
     *,
     service: TargetOptions,
 ) -> Messages:
-    """Show the samples in a queue, all of them or those that a selector matches. They stay in the queue."""
+    """Show the samples in a queue, all of them or those that a selector matches. They stay in the queue.
+
+    Exits with 7 where the queue is replicated and has no master, without --allow-stale.
+    """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
 
     selector = checked_selector(select)
@@ -127,5 +133,9 @@ def get_messages(
     with service.open() as administration:
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        found = administration.messages(resource, selector, count)
-        return Messages(tuple(found[: count or None]), reader)
+
+        def read() -> list[FromService[MessageData]]:
+            return administration.messages(resource, selector, count, allows_stale=allow_stale)
+
+        found, staleness = read_allowing_stale(administration, resource, read) if allow_stale else (read(), None)
+        return Messages(tuple(found[: count or None]), reader, staleness)

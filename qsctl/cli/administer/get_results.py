@@ -22,6 +22,7 @@ from qsctl.cli.output.results import (
     fields_of,
     plain,
 )
+from qsctl.cli.staleness import STALENESS_HELP, Staleness
 from qsctl.core.statistics.status import CONSUMERS_MAX
 
 if TYPE_CHECKING:
@@ -256,11 +257,16 @@ class Messages(DeclaredRows, rows=MessageRow):
 
     messages: tuple[FromService[MessageData], ...]
     reader: ContentReader = ContentReader()
+    staleness: Staleness | None = None
+    """None: only members that have a master were asked."""
+
+    document_help: ClassVar[Mapping[str, str]] = STALENESS_HELP
 
     def rows(self) -> LazyRows[FromService[MessageData]]:
         """Return one row per sample, made when it is read."""
-        names = list(documented(MessageRow))
-        return LazyRows(self.messages, names, lambda found: row_of(MessageRow, self._row(*found)))
+        stale = {} if self.staleness is None else self.staleness.fields
+        names = [*documented(MessageRow), *stale]
+        return LazyRows(self.messages, names, lambda found: {**row_of(MessageRow, self._row(*found)), **stale})
 
     def blocks(self) -> list[Block]:
         """Return a table with one line per sample; long contents are cut."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
-from qsctl.cli.output.declared import DeclaredResult
+from qsctl.cli.output.declared import DeclaredResult, row_of
 from qsctl.cli.output.payloads import ContentReader, TypesOption
-from qsctl.cli.output.results import Block, TextBlock, counted
+from qsctl.cli.output.results import Block, Plain, TextBlock, counted
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.move import LimitOption
 from qsctl.cli.samples.sample_files import FileFormat, format_of
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_INCARNATION
 
@@ -48,12 +49,20 @@ class Exported(DeclaredResult):
     format: Annotated[str, "jsonl or parquet"]
     sample_count: Annotated[int, "samples in the file"]
     size_bytes: Annotated[int, "size of their contents"]
+    staleness: Staleness | None = None
+    """None: only members that have a master were asked."""
+
+    document_help: ClassVar[Mapping[str, str]] = STALENESS_HELP
+
+    def document(self) -> Plain:
+        """Return the declared fields, and with --allow-stale how far behind they may be."""
+        return {**row_of(Exported, self), **({} if self.staleness is None else self.staleness.fields)}
 
     def blocks(self) -> list[Block]:
         """Return a sentence."""
         size = f"{self.size_bytes:,} octets of content"
         return [
-            TextBlock(f"{counted(self.sample_count, 'sample')} of {self.queue_name} in {self.file}, {size}", "good")
+            TextBlock(f"{counted(self.sample_count, 'sample')} of {self.queue_name} in {self.file}, {size}", "good"),
         ]
 
 
@@ -76,6 +85,7 @@ def export(
     format: FormatOption = None,
     types: TypesOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    allow_stale: AllowStaleOption = False,
     *,
     service: TargetOptions,
 ) -> Exported:
@@ -84,7 +94,8 @@ def export(
     The file appears once it is whole. `qsctl import` reads it. A line has the fields queue_name, position, identity,
     enqueued_at_ns, expires_at_ns, attempts, redelivered, flags, source_guid, related_source_guid, related_identity,
     related_reader_guid, dead_letter_from, dead_letter_reason, dead_letter_position, dead_letter_incarnation,
-    incarnation, payload and payload_encoding.
+    incarnation, payload and payload_encoding. Exits with 7 where the queue is replicated and has no master, without
+    --allow-stale.
     """
     from qsctl.cli.samples._sample_lines import line_of
     from qsctl.cli.samples.json_form import read_type_file, reader_of
@@ -97,31 +108,36 @@ def export(
     selector = checked_selector(select)
     form = format_of(file, format)
     library = read_type_file(types)
-    sample_count = size_bytes = 0
     with service.open() as administration:
         resource = administration.queue_named(queue)
         require_one_place(administration, resource)
         reader = reader_of(administration, resource, library) if form is FileFormat.JSONL else ContentReader()
-        with new_file(file, force=force) as part:
-            writer = JsonLinesWriter(part) if form is FileFormat.JSONL else ParquetWriter(part)
-            try:
-                for samples in _parts(administration, resource, selector, limit):
-                    writer.write([(line_of(each, reader), each.payload or b"") for each in samples])
-                    sample_count += len(samples)
-                    size_bytes += sum(each.size_bytes for each in samples)
-            finally:
-                writer.close()
-    return Exported(short_name(resource), str(file), form.value, sample_count, size_bytes)
+
+        def write() -> tuple[int, int]:
+            sample_count = size_bytes = 0
+            with new_file(file, force=force) as part:
+                writer = JsonLinesWriter(part) if form is FileFormat.JSONL else ParquetWriter(part)
+                try:
+                    for samples in _parts(administration, resource, selector, limit, allows_stale=allow_stale):
+                        writer.write([(line_of(each, reader), each.payload or b"") for each in samples])
+                        sample_count += len(samples)
+                        size_bytes += sum(each.size_bytes for each in samples)
+                finally:
+                    writer.close()
+            return sample_count, size_bytes
+
+        written, staleness = read_allowing_stale(administration, resource, write) if allow_stale else (write(), None)
+    return Exported(short_name(resource), str(file), form.value, *written, staleness)
 
 
 def _parts(
-    administration: Administration, queue: ResourceIdentifier, selector: str, limit: int
+    administration: Administration, queue: ResourceIdentifier, selector: str, limit: int, *, allows_stale: bool
 ) -> Iterator[list[MessageData]]:
     """Yield the samples of a queue in parts, each sample once, although every replica lists it."""
     after_position, exported_count, incarnation = 0, 0, NIL_INCARNATION
     while not limit or exported_count < limit:
         wanted = min(PART_COUNT, limit - exported_count) if limit else PART_COUNT
-        found = administration.messages(queue, selector, wanted, after_position, incarnation)
+        found = administration.messages(queue, selector, wanted, after_position, incarnation, allows_stale=allows_stale)
         part = list({each.body.position: each.body for each in found}.values())[:wanted]
         if not part:
             return

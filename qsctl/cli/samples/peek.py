@@ -14,9 +14,11 @@ from qsctl.cli.output.payloads import ContentReader, TypesOption
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Row, TableBlock, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
+from qsctl.cli.staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from qsctl.client.administration import FromService
     from qsctl.core.admin.reply import MessageData
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
@@ -28,6 +30,8 @@ class Peeked(ListResult):
 
     samples: tuple[MessageData, ...]
     reader: ContentReader = ContentReader()
+    staleness: Staleness | None = None
+    """None: only members that have a master were asked."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "status": "UNDELIVERED, SENT or DELIVERED",
@@ -51,6 +55,7 @@ class Peeked(ListResult):
         "incarnation": "which creation of the queue its position is of, hexadecimal; empty: not recorded",
         "payload": "the sample's content; with --types an object by the queue's type",
         "payload_encoding": "text (it is UTF-8), base64, or json (--types)",
+        **STALENESS_HELP,
     }
 
     @property
@@ -67,6 +72,7 @@ class Peeked(ListResult):
                 "status": each.status.name,
                 "size_bytes": each.size_bytes,
                 **{name: _plain(value) for name, value in line_of(each, self.reader).items()},
+                **({} if self.staleness is None else self.staleness.fields),
             }
             for each in self.samples
         ]
@@ -79,7 +85,7 @@ class Peeked(ListResult):
             shown: list[Row] = [
                 {"field": name, "value": value}
                 for name, value in row.items()
-                if name not in ("payload", "queue_name") and value not in ("", None)
+                if name not in ("payload", "queue_name", *STALENESS_HELP) and value not in ("", None)
             ]
             blocks += [TableBlock(columns, shown, str(row["queue_name"])), TextBlock(_whole(row["payload"]))]
         return blocks or [TextBlock("No samples.", "faint")]
@@ -111,13 +117,15 @@ def peek(
         ),
     ] = "",
     types: TypesOption = None,
+    allow_stale: AllowStaleOption = False,
     *,
     service: TargetOptions,
 ) -> Peeked:
     """Show the first samples of a queue with all their fields and the whole content, and leave them as they are.
 
     Nothing is delivered: no attempt is counted, and no flag set. A queue that was deleted and created again has its
-    positions anew: with --incarnation a position of the earlier one is refused. Exits with 1 when there is no sample.
+    positions anew: with --incarnation a position of the earlier one is refused. Exits with 1 when there is no sample,
+    and with 7 where the queue is replicated and has no master, without --allow-stale.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
     from qsctl.identity import incarnation_from_text
@@ -128,9 +136,13 @@ def peek(
     with service.open() as administration:
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        found = administration.messages(resource, selector, count, after, position_of)
+
+        def read() -> list[FromService[MessageData]]:
+            return administration.messages(resource, selector, count, after, position_of, allows_stale=allow_stale)
+
+        found, staleness = read_allowing_stale(administration, resource, read) if allow_stale else (read(), None)
         samples = list({each.body.position: each.body for each in found}.values())
-        return Peeked(tuple(sorted(samples, key=lambda sample: sample.position)[:count]), reader)
+        return Peeked(tuple(sorted(samples, key=lambda sample: sample.position)[:count]), reader, staleness)
 
 
 def _plain(value: object) -> Plain:

@@ -108,6 +108,8 @@ class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
     With `after_position`, an extension, only samples behind that position are examined, so that a client can read a
     long queue in parts. `incarnation` is the creation of the queue to which the position belongs; if the name belongs
     to another creation now, the command is refused. Nil: any creation.
+
+    With `allows_stale`, an extension, a replica answers also while it has no master: what it has may be behind.
     """
 
     queue: ResourceIdentifier
@@ -115,6 +117,7 @@ class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
     count: int = 0
     after_position: int = 0
     incarnation: Incarnation = NIL_INCARNATION
+    allows_stale: bool = False
 
 
 class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):

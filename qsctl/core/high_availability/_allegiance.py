@@ -25,6 +25,7 @@ class Allegiance:
         self._timeout_ns = master_timeout_ns
         self._heard_at_ns: Nanoseconds | None = None
         """When there was a sign of a master; None: never, or it leads no more."""
+        self._latest_sign_at_ns: Nanoseconds | None = None
         self._bound_at_ns: Nanoseconds | None = None
         """When it confirmed something at the latest, as far as it can know."""
 
@@ -34,7 +35,11 @@ class Allegiance:
 
     def hear(self, now: Nanoseconds) -> None:
         """Note a sign of the master, which will be confirmed."""
-        self._heard_at_ns = self._bound_at_ns = now
+        self._heard_at_ns = self._latest_sign_at_ns = self._bound_at_ns = now
+
+    def note_led(self, heard_at_ns: Nanoseconds) -> None:
+        """Note when a quorum was heard last, by the master that this replica was."""
+        self._latest_sign_at_ns = heard_at_ns
 
     def end(self) -> None:
         """Owe nothing more: the master does not lead any more, or was this replica."""
@@ -44,6 +49,13 @@ class Allegiance:
     def heard_at_ns(self) -> Nanoseconds | None:
         """The instant of the latest sign of a master; None: there was none, or it leads no more."""
         return self._heard_at_ns
+
+    @property
+    def latest_sign_at_ns(self) -> Nanoseconds | None:
+        """The instant of the latest sign of any master, also of one that leads no more or was this replica; None: there
+        was none.
+        """
+        return self._latest_sign_at_ns
 
     def has_lost_master(self, now: Nanoseconds) -> bool:
         """Return whether there was no sign of a master for `master_timeout`."""

@@ -48,6 +48,7 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
         note: the driver's note beside the reason of the role; empty: nothing.
     """
     log, mastery, members = replica.log, replica.mastery, replica.members
+    heard_at_ns = replica.allegiance.latest_sign_at_ns if mastery is None else mastery.progress.quorum_heard_at_ns()
     up_to_date_count, lag_count, has_quorum = 0, log.last_index - log.commit_index, False
     if mastery is not None:
         holding = [
@@ -60,6 +61,7 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
         lag_count = log.last_index - min((peer.match_index for peer in mastery.progress), default=log.last_index)
     elif replica.master:
         has_quorum = not replica.allegiance.has_lost_master(now)
+    behind_ns = None if heard_at_ns is None else max(1, now - heard_at_ns)
     reasons = dict.fromkeys((replica.reason, DISK_HANGS if replica.disk.hangs else "", replica.lack(now), note))
     reason = "; ".join(each for each in reasons if each)
     return ReplicationStatus(
@@ -76,6 +78,8 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
         reason=reason,
         members=_members(replica, now),
         group=replica.stream,
+        is_current=mastery is not None and behind_ns is not None and behind_ns <= replica.master_timeout_ns // 2,
+        behind_ns=behind_ns,
     )
 
 

@@ -414,6 +414,8 @@ class Member:
         """
         if type(request.command) is not GetMessages or not matches(request.target, self.name):
             return None
+        if request.command.allows_stale:
+            return None
         name = "/".join(each for _, each in request.command.queue.bare.names)
         replica = self._by_queue.get(name)
         if replica is None or replica.master:
@@ -421,7 +423,7 @@ class Member:
         error = Refused(
             f"{name} has no master now, and what this member holds may not be all: "
             f"{replica.lack(now) or replica.reason}",
-            remedy="`qsctl get replication` shows the replicas.",
+            remedy="`qsctl get replication` shows the replicas; --allow-stale reads what this member holds.",
         )
         return CommandReply(request.request, self.name, refusal(error))
 

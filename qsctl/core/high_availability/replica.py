@@ -1152,6 +1152,7 @@ class Replica:
     def _follow(self, now: Nanoseconds, master: str, reason: str) -> None:
         """Be a slave, or the learner that it is."""
         if self.mastery is not None:
+            self.allegiance.note_led(min(now, self.mastery.progress.quorum_heard_at_ns()))
             self.mastery = None
             self._hand_over.end()
             self.allegiance.end()

@@ -170,6 +170,11 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     """The members of the group, by name, at most `MEMBERS_MAX`."""
     group: str = ""
     """The group's name: a queue and its dead-letter queue have the same one, and change their master together."""
+    is_current: bool = False
+    """Whether no other replica can have more that is committed: it is the master, and a quorum confirmed that within
+    half of `master_timeout`. False also where an earlier version does not state it."""
+    behind_ns: Nanoseconds | None = None
+    """Time since the replica heard its master, or as the master a quorum; None: it never did, or it is unknown."""
 
     @property
     def learner_count(self) -> int:

@@ -22,6 +22,7 @@ from qsctl.core.high_availability._groups import group_with_most, right_group
 from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.roles import Role, StoredLog
+from qsctl.core.messages import CommandReply
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
@@ -612,6 +613,41 @@ def test_samples_are_not_read_at_a_member_without_a_master() -> None:
     cluster.elect()
     cluster.send("a", command(10, GetMessages(RESOURCE.at(ResourceKind.MESSAGE))))
     assert cluster["a"].replies()[10][0] == "OK"
+
+
+def test_stale_samples_are_read_at_a_member_without_a_master_where_that_is_allowed() -> None:
+    cluster = Cluster(3)
+    fill(cluster)
+    for name in "bc":
+        cluster[name].crash()
+    cluster.run_for(10 * TIMEOUT_NS)
+    cluster.send("a", command(9, GetMessages(RESOURCE.at(ResourceKind.MESSAGE), allows_stale=True)))
+    found = [each.reply for each in cluster["a"].sent if isinstance(each, CommandReply)]
+    assert {each.retcode.name for each in found} == {"OK"}
+    assert len([each for each in found if each.body is not None]) == len(held(cluster["a"])) > 0
+
+
+def test_only_a_master_whose_quorum_answered_lately_is_current() -> None:
+    cluster = Cluster(3)
+    fill(cluster)
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    statuses = {each.name: each.member.statuses()[STREAM] for each in cluster}
+    assert [name for name, each in statuses.items() if each.is_current] == [master.name]
+    assert all(0 < (each.behind_ns or 0) <= TIMEOUT_NS // 2 for each in statuses.values())
+    for process in list(cluster):
+        if process is not master:
+            process.crash()
+    cluster.run_for(TIMEOUT_NS * 3 // 4)
+    status = master.member.statuses()[STREAM]
+    assert (status.role, status.has_quorum, status.is_current) == ("master", True, False)
+    cluster.run_for(TIMEOUT_NS)
+    status = master.member.statuses()[STREAM]
+    assert (master.replica.is_master, status.is_current) == (False, False)
+    assert TIMEOUT_NS < (status.behind_ns or 0) < 3 * TIMEOUT_NS, "since a quorum of it answered"
+    master.crash()
+    master.start(cluster.now)
+    assert master.member.statuses()[STREAM].behind_ns is None
 
 
 def test_an_operator_s_word_is_a_command() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -45,7 +45,9 @@ _CURRENT: Final = (
 )
 _ADDITIONAL: Final = AdditionalCounters.__struct_fields__
 _ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
-_REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__ if each not in ("members", "group"))
+_OF_STATUS: Final = ("members", "group", "is_current", "behind_ns")
+"""Fields of the replication's status that are beside it on the wire, which earlier versions do not write."""
+_REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__ if each not in _OF_STATUS)
 _NOT_REPLICATED: Final = ReplicationStatus("", 0, "", 0, 0, 0, False, 0, 0, 0, "")
 """On the wire: the role is empty."""
 
@@ -119,6 +121,8 @@ def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
         consumers=[_wire_consumer(each) for each in status.consumers],
         members=[_wire_member(each) for each in status.replication.members] if status.replication else [],
         replication_group=status.replication.group if status.replication else "",
+        is_current=status.replication.is_current if status.replication else False,
+        behind_ns=(status.replication.behind_ns or 0) if status.replication else 0,
     )
 
 
@@ -132,7 +136,7 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
         additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
         **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
-        replication=_replication_from_wire(wire.replication, wire.members, wire.replication_group),
+        replication=_replication_from_wire(wire),
         consumer_count=wire.consumer_count,
         consumers=tuple(map(_consumer_from_wire, wire.consumers)),
     )
@@ -164,11 +168,17 @@ def _wire_replication(status: ReplicationStatus | None) -> IdlStruct:
     return monitoring_value("Monitoring::ReplicationStatus", **values)
 
 
-def _replication_from_wire(wire: Any, members: Sequence[Any], group: str) -> ReplicationStatus | None:
-    if not wire.role:
+def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
+    """Return the replication's part of a queue's status; None: the queue is not replicated."""
+    if not wire.replication.role:
         return None
-    values = {name: getattr(wire, name) for name in _REPLICATION}
-    return ReplicationStatus(**values, members=tuple(map(_member_from_wire, members)), group=group)
+    return ReplicationStatus(
+        **{name: getattr(wire.replication, name) for name in _REPLICATION},
+        members=tuple(map(_member_from_wire, wire.members)),
+        group=wire.replication_group,
+        is_current=wire.is_current,
+        behind_ns=wire.behind_ns or None,
+    )
 
 
 def _wire_member(member: MemberStatus) -> IdlStruct:

@@ -76,6 +76,9 @@ _COUNT: Final = struct.Struct("<Q")
 
 _COUNT_AFTER: Final = struct.Struct("<QQ")
 _INCARNATION: Final = struct.Struct("<Q")
+_ALLOWS_STALE: Final = b"\1"
+_ALL_OF_READING: Final = _COUNT_AFTER.size + _INCARNATION.size + len(_ALLOWS_STALE)
+"""Octets of a body of GET …/message that allows an answer which may be behind."""
 """The same, and the position behind which they are."""
 
 _INSERTED: Final = msgspec.msgpack.Decoder(tuple[InsertedSample, ...])
@@ -326,6 +329,8 @@ def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
 def _octets(command: Command | RawCreate) -> bytes:
     """Return the octet body of a command's request; empty where it needs none."""
     match command:
+        case GetMessages(_, _, count, after_position, incarnation, True):
+            return _COUNT_AFTER.pack(count, after_position) + _INCARNATION.pack(incarnation) + _ALLOWS_STALE
         case GetMessages(_, _, count, 0):
             return _COUNT.pack(count) if count else b""
         case GetMessages(_, _, count, after_position, incarnation):
@@ -371,14 +376,16 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
             return GetConfiguration()
         case ResourceKind.MESSAGE:
             count, after_position, incarnation = 0, 0, NIL_INCARNATION
+            whole = bytes(octets)
+            allows_stale = len(whole) == _ALL_OF_READING and whole.endswith(_ALLOWS_STALE)
             if len(octets) == _COUNT.size:
                 (count,) = _COUNT.unpack(bytes(octets))
             elif len(octets) == _COUNT_AFTER.size:
                 count, after_position = _COUNT_AFTER.unpack(bytes(octets))
-            elif len(octets) == _COUNT_AFTER.size + _INCARNATION.size:
+            elif len(octets) == _COUNT_AFTER.size + _INCARNATION.size or allows_stale:
                 count, after_position = _COUNT_AFTER.unpack_from(bytes(octets))
                 incarnation = Incarnation(*_INCARNATION.unpack_from(bytes(octets), _COUNT_AFTER.size))
-            return GetMessages(resource, body, count, after_position, incarnation)
+            return GetMessages(resource, body, count, after_position, incarnation, allows_stale)
         case _:
             raise UsageError(
                 f"{resource} cannot be read", remedy="End it with /status, /data, /message or /configuration."
