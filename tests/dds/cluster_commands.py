@@ -25,6 +25,9 @@ class Shell:
     def __call__(self, *arguments: str) -> str:
         return CliRunner().invoke(self._app, [*arguments, *self._service]).stdout
 
+    def status(self, *arguments: str) -> int:
+        return CliRunner().invoke(self._app, [*arguments, *self._service]).exit_code
+
     def document(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json"))
 

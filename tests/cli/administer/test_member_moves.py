@@ -80,6 +80,21 @@ def test_masters_are_spread_over_voters_that_are_level() -> None:
     assert moves_to_spread([led(f"Q{number}", master, "ABC") for number, master in enumerate("ABAC")]) == []
 
 
+def test_master_is_not_moved_to_a_member_of_a_lower_priority() -> None:
+    def with_priorities(queue: str) -> FromService[SharedReaderQueueStatus]:
+        service, status = led(queue, "A", "ABC")
+        assert status.replication is not None
+        members = tuple(
+            structs.replace(each, master_priority={"A": 1, "B": None, "C": 1}[each.name])
+            for each in status.replication.members
+        )
+        replication = structs.replace(status.replication, members=members)
+        return FromService(service, structs.replace(status, replication=replication))
+
+    statuses = [with_priorities(queue) for queue in ("Q1", "Q2", "Q3", "Q4")]
+    assert [each.master for each in moves_to_spread(statuses)] == ["C", "C"]
+
+
 def test_queues_of_one_group_are_one_move() -> None:
     statuses = [led("Q1", "A", "AB", group="Q1"), led("Dead", "A", "AB", group="Q1"), led("Q2", "A", "AB", group="Q2")]
     assert moves_to_spread(statuses) == [Move("Q1", "A", "B", False)]
