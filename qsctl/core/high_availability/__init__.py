@@ -61,7 +61,9 @@ vote for one candidate an epoch, whose last entry is no less up to date than the
 vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within `master_timeout`,
 nor within that time after its start, unless it is new to the group. A master without confirmations of a quorum for
 `master_timeout`, or whose clock was set back, follows. One that leaves in order, or that an operator asks to, waits
-until another holds all, and hands over (`Farewell`); one that is drained is no candidate before it restarts.
+until another holds all, and hands over (`Farewell`); one that is drained is no candidate before it restarts. A master
+also hands over by itself to a voter of a higher priority that has been level for long (`hand_over`), and in an election
+lower priorities wait longer (`preferences`); the log alone decides who is elected.
 
 Members (`members`). A group is formed with `queue_instances` members that have a vote; one that a command creates after
 the members of a replicated configuration changed, with those, which the entry of the command names. Its hard state has
@@ -140,7 +142,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - elections: `test_the_first_candidacy_elects_a_lasting_master_however_late_the_votes_come`,
   `test_a_voter_votes_once_an_epoch_also_after_a_restart`, `test_a_trial_raises_no_epoch`,
   `test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it`;
-- hand-over by command: test_step_down.py;
+- hand-over by command: test_step_down.py, and to a preferred member: test_priorities.py, tests/world,
+  `test_preferred_instance_is_the_master_once_faults_have_ended`;
 - members: test_member_changes.py, test_created_members.py, their status: test_member_status.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
@@ -162,8 +165,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 
 Read `member` first: it composes a `ServiceEngine` with one `replica` for each group, is stepped like an engine, and has
 the loop of its driver in its docstring. A replica is put together from `log`, `members`, `ballot` (elections),
-`epochs`, `groups`, `mastery` and `progress` (the other replicas), `hand_over` (to another master), `learner` (a lost
-log), `producers` and `staging` (samples that no log has ordered yet), `clients` (answers that wait), `follower` (the
-queues) and `outgoing` (writes and the frames that rest on them); `frames` are the messages between replicas.
-`configuration` orders the commands that create and delete queues, by a log of the same kind [QS 7.2].
+`epochs`, `groups`, `mastery` and `progress` (the other replicas), `preferences` and `hand_over` (to another master),
+`learner` (a lost log), `producers` and `staging` (samples that no log has ordered yet), `clients` (answers that wait),
+`follower` (the queues) and `outgoing` (writes and the frames that rest on them); `frames` are the messages between
+replicas. `configuration` orders the commands that create and delete queues, by a log of the same kind [QS 7.2].
 """
