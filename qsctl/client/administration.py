@@ -311,7 +311,9 @@ class Administration:
         command = GetMessages(
             queue.at(ResourceKind.MESSAGE), selector, count, after_position, incarnation, allows_stale
         )
-        return self._bodies(command, MessageData, one_suffices=True)
+        found = self._bodies(command, MessageData, one_suffices=True)
+        # A service of an earlier version, which does not know `allows_stale`, begins at the first sample each time.
+        return [each for each in found if each.body.position > after_position] if allows_stale else found
 
     def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:
         """Enqueue samples with their identities in this queue only, and in no other of the topic.

@@ -138,6 +138,12 @@ def test_bodies_come_back_and_an_empty_reply_is_no_body() -> None:
     assert Administration(Scripted(ok(QUEUE))).queue_data(Q) == [("One", QUEUE)]
 
 
+def test_service_that_does_not_know_stale_reads_ends_a_reading_in_parts_all_the_same() -> None:
+    administration = Administration(Scripted(ok(MESSAGE)))
+    assert administration.messages(Q, after_position=0, allows_stale=True) == [("One", MESSAGE)]
+    assert Administration(Scripted(ok(MESSAGE))).messages(Q, after_position=1, allows_stale=True) == []
+
+
 def test_the_data_of_several_services_is_one() -> None:
     other = QueueData("P/S/Other", "T", f"{S}/shared_reader_queue/Other")
     one, two = ServiceData((QUEUE,), (str(P),), (str(S),)), ServiceData((QUEUE, other), (str(P),), (str(S),))
