@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli._staleness import AllowStaleOption, read_allowing_stale
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.administer.live_configuration import COMMANDS as CONFIGURATION_COMMANDS
@@ -17,7 +18,6 @@ from qsctl.cli.output.frames import Frame
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
-from qsctl.cli.staleness import AllowStaleOption, read_allowing_stale
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration, FromService

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
+from qsctl.cli._staleness import STALENESS_HELP, Staleness
 from qsctl.cli.administer.answers import SERVICE_HELP, AnsweringService
 from qsctl.cli.administer.replication_results import REPLICATION_HELP, replication_fields
 from qsctl.cli.output.declared import DeclaredRows, Heading, documented, read, row_of, table_of
@@ -22,7 +23,6 @@ from qsctl.cli.output.results import (
     fields_of,
     plain,
 )
-from qsctl.cli.staleness import STALENESS_HELP, Staleness
 from qsctl.core.statistics.status import CONSUMERS_MAX
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.declared import DeclaredResult, row_of
@@ -18,7 +19,6 @@ from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.samples.move import LimitOption
 from qsctl.cli.samples.sample_files import FileFormat, format_of
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
-from qsctl.cli.staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_INCARNATION
 

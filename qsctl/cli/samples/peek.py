@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import ContentReader, TypesOption
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Row, TableBlock, TextBlock
 from qsctl.cli.panels import SAMPLES_PANEL
 from qsctl.cli.service_options import QueueArgument, SelectOption, TargetOptions
-from qsctl.cli.staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

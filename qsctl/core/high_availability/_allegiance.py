@@ -38,7 +38,7 @@ class Allegiance:
         self._heard_at_ns = self._latest_sign_at_ns = self._bound_at_ns = now
 
     def note_led(self, heard_at_ns: Nanoseconds) -> None:
-        """Note when a quorum was heard last, by the master that this replica was."""
+        """Note when a quorum confirmed frames of this replica last, which was master until now."""
         self._latest_sign_at_ns = heard_at_ns
 
     def end(self) -> None:

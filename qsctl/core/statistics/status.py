@@ -174,7 +174,8 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
     """Whether no other replica can have more that is committed: it is the master, and a quorum confirmed that within
     half of `master_timeout`. False also where an earlier version does not state it."""
     behind_ns: Nanoseconds | None = None
-    """Time since the replica heard its master, or as the master a quorum; None: it never did, or it is unknown."""
+    """Time since the latest frame of its master arrived, or since a quorum confirmed one of its own; None: unknown, or
+    there was none."""
 
     @property
     def learner_count(self) -> int:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from msgspec import structs
 
-from qsctl.cli.staleness import STALENESS_HELP, Staleness, read_allowing_stale
+from qsctl.cli._staleness import STALENESS_HELP, Staleness, read_allowing_stale
 from qsctl.client.administration import Administration, FromService
 from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 from qsctl.instant import SECOND_NS
@@ -50,14 +50,16 @@ def test_answer_with_that_of_the_confirmed_master_is_not_behind(capsys: pytest.C
     assert capsys.readouterr().err == ""
 
 
-def test_answer_is_as_far_behind_as_that_of_the_member_which_heard_a_master_last(
+def test_answer_is_as_far_behind_as_that_of_the_member_with_the_latest_contact(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     look = {"C": NEVER, "B": CANDIDATE, "D": structs.replace(CANDIDATE, behind_ns=91 * SECOND_NS)}
     assert staleness(look, look) == Staleness("B", True, 4, 90.0)
-    expected = "May be behind: B heard its master 90.0 s ago, and 4 entries of its log are undecided."
+    expected = "May be behind: B had contact with its master 90.0 s ago, and 4 entries of its log are undecided."
     assert expected in " ".join(capsys.readouterr().err.split())
-    assert staleness({"C": NEVER}, {"C": NEVER}).sentence.startswith("May be behind: C never heard a master")
+    assert staleness({"C": NEVER}, {"C": NEVER}).sentence.startswith(
+        "May be behind: C had no contact with a master yet"
+    )
 
 
 def test_answer_may_be_behind_where_a_member_began_to_lead_or_ceased_meanwhile() -> None:

@@ -32,14 +32,15 @@ AllowStaleOption = Annotated[
 STALENESS_HELP: Final = {
     "may_be_behind": "whether samples may be missing, or shown that have left the queue",
     "behind_count": "entries of the answering member's log that are not known to be committed; null: unknown",
-    "behind_seconds": "seconds since that member heard the master, or as the master its quorum; null: it never did",
+    "behind_seconds": "seconds since that member received a frame of the master, or as the master since a quorum "
+    "confirmed one; null: never",
 }
 """Help of the fields that answers have with --allow-stale."""
 
 
 @dataclass(frozen=True)
 class Staleness:
-    """How far behind an answer may be, by the member of the answering ones that is the least behind."""
+    """Bounds of the age of an answer, by the member of the answering ones that is the least behind."""
 
     service: str
     may_be_behind: bool
@@ -57,9 +58,13 @@ class Staleness:
         if not self.may_be_behind:
             return ""
         seconds = self.behind_seconds
-        heard = "never heard a master" if seconds is None else f"heard its master {seconds:.1f} s ago"
+        contact = (
+            "had no contact with a master yet"
+            if seconds is None
+            else f"had contact with its master {seconds:.1f} s ago"
+        )
         entries = "" if self.behind_count is None else f", and {self.behind_count} entries of its log are undecided"
-        return f"May be behind: {self.service} {heard}{entries}."
+        return f"May be behind: {self.service} {contact}{entries}."
 
 
 def read_allowing_stale(
