@@ -30,7 +30,8 @@ AllowStaleOption = Annotated[
 ]
 
 STALENESS_HELP: Final = {
-    "may_be_behind": "whether samples may be missing, or shown that have left the queue",
+    "may_be_behind": "with --allow-stale: whether samples may be missing, or shown that have left the queue; "
+    "else null, as the fields after it",
     "behind_count": "entries of the answering member's log that are not known to be committed; null: unknown",
     "behind_seconds": "seconds since that member received a frame of the master, or as the master since a quorum "
     "confirmed one; null: never",
@@ -48,11 +49,6 @@ class Staleness:
     behind_seconds: float | None
 
     @property
-    def fields(self) -> dict[str, Plain]:
-        """The fields for documents, as in `STALENESS_HELP`."""
-        return {name: getattr(self, name) for name in STALENESS_HELP}
-
-    @property
     def sentence(self) -> str:
         """The same for people; empty: the answer is not behind."""
         if not self.may_be_behind:
@@ -65,6 +61,11 @@ class Staleness:
         )
         entries = "" if self.behind_count is None else f", and {self.behind_count} entries of its log are undecided"
         return f"May be behind: {self.service} {contact}{entries}."
+
+
+def staleness_fields(staleness: Staleness | None) -> dict[str, Plain]:
+    """Return the fields for documents, as in `STALENESS_HELP`; None: no answer that may be behind was allowed."""
+    return {name: getattr(staleness, name, None) for name in STALENESS_HELP}
 
 
 def read_allowing_stale(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from qsctl.cli._staleness import STALENESS_HELP, Staleness
+from qsctl.cli._staleness import STALENESS_HELP, Staleness, staleness_fields
 from qsctl.cli.administer.answers import SERVICE_HELP, AnsweringService
 from qsctl.cli.administer.replication_results import REPLICATION_HELP, replication_fields
 from qsctl.cli.output.declared import DeclaredRows, Heading, documented, read, row_of, table_of
@@ -264,7 +264,7 @@ class Messages(DeclaredRows, rows=MessageRow):
 
     def rows(self) -> LazyRows[FromService[MessageData]]:
         """Return one row per sample, made when it is read."""
-        stale = {} if self.staleness is None else self.staleness.fields
+        stale = staleness_fields(self.staleness)
         names = [*documented(MessageRow), *stale]
         return LazyRows(self.messages, names, lambda found: {**row_of(MessageRow, self._row(*found)), **stale})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale, staleness_fields
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.declared import DeclaredResult, row_of
@@ -55,8 +55,8 @@ class Exported(DeclaredResult):
     document_help: ClassVar[Mapping[str, str]] = STALENESS_HELP
 
     def document(self) -> Plain:
-        """Return the declared fields, and with --allow-stale how far behind they may be."""
-        return {**row_of(Exported, self), **({} if self.staleness is None else self.staleness.fields)}
+        """Return the declared fields, and how far behind the samples may be."""
+        return {**row_of(Exported, self), **staleness_fields(self.staleness)}
 
     def blocks(self) -> list[Block]:
         """Return a sentence."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale, staleness_fields
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import ContentReader, TypesOption
@@ -72,7 +72,7 @@ class Peeked(ListResult):
                 "status": each.status.name,
                 "size_bytes": each.size_bytes,
                 **{name: _plain(value) for name, value in line_of(each, self.reader).items()},
-                **({} if self.staleness is None else self.staleness.fields),
+                **staleness_fields(self.staleness),
             }
             for each in self.samples
         ]
