@@ -209,6 +209,44 @@ def test_writes_go_on_while_the_log_is_compacted(tmp_path: Path, compacting: tup
     assert not again.log.damage
 
 
+def test_base_is_begun_before_anything_else_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, syncs, held = Process(tmp_path), HeldSyncs(), HeldSyncs()
+    process.write(*range(1, 21))
+    process.log._compacted_over_bytes = 1_000
+    monkeypatch.setattr(process.writes, "_syncs", syncs)
+    monkeypatch.setattr(process.writes.compactions, "_syncs", held)
+    for number in (21, 22):  # the second one waits for the sync of the first, with which the log is due
+        process.turn.receive((Write("P", "Orders", SampleIdentity(WRITER, number), b"%d" % number),))
+        while process.turn.step(process.now):
+            process.writes.go_on()
+    while syncs.held is not None or held.held is not None:
+        (held if syncs.held is None else syncs).run()
+        process.writes.go_on()
+    kill_log(process.log._log)
+    assert len(list(tmp_path.glob("*.db"))) == 2, "the base, and what was written behind it"
+    again = Process(tmp_path)
+    assert again.held == [*range(1, 23)]
+    assert not again.log.damage
+
+
+def test_log_of_a_queue_that_is_filled_is_not_compacted_and_one_that_is_emptied_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: the log of a queue that was filled was compacted whenever it had doubled, to what it was before."""
+    process, held = Process(tmp_path), HeldSyncs()
+    monkeypatch.setattr(process.writes.compactions, "_syncs", held)
+    process.log._compacted_over_bytes = 1_000
+    replica = process.member.replicas[STREAM]
+    process.run(*(Write("P", "Orders", SampleIdentity(WRITER, at), bytes(5_000)) for at in range(1, 21)))
+    assert held.held is None
+    replica.log.compact(replica.log.commit_index, replica.log.base.records)  # as if all had been consumed
+    process.write(21)
+    assert held.held is not None
+    held.run()
+    process.writes.go_on(waits=True)
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.db")) < 5_000
+
+
 @pytest.mark.parametrize("refused", ["write_at", "rename"])
 def test_replicas_go_on_where_the_disk_refuses_a_compaction(
     tmp_path: Path, compacting: tuple[Process, HeldSyncs], monkeypatch: pytest.MonkeyPatch, refused: str

@@ -7,7 +7,7 @@ import errno
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -68,6 +68,12 @@ def compact(log: ReplicaLog, streams: dict[str, StoredStream]) -> None:
     compaction.begin()
     compaction.write()
     compaction.put()
+
+
+def without_installing(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """As earlier versions wrote a snapshot that replaces no later records."""
+    for each in operations:
+        yield msgspec.structs.replace(each, installs=False) if isinstance(each, SnapshotPut) else each
 
 
 def records(first: int, count: int, octets: bytes = b"x") -> list[Record]:
@@ -169,7 +175,8 @@ class Story:
         kept.index, kept.snapshot = index, self.new_records()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(replica_operations, "RECORDS_AT_ONCE", 2)  # some are written in parts
-            return list(self.log.snapshot(name, index, kept.snapshot, installs=installs))
+            operations = self.log.snapshot(name, index, kept.snapshot)
+            return list(operations if installs else without_installing(operations))
 
     def check(self, left: dict[str, StoredStream]) -> None:
         whole = [{name: each.stored() for name, each in state.items()} for state in self.possible]
@@ -193,8 +200,8 @@ def test_a_log_is_read_back_after_a_kill_and_goes_on(tmp_path: Path) -> None:
 def test_a_snapshot_may_reach_beyond_what_is_stored(tmp_path: Path) -> None:
     log = opened(tmp_path)
     do(log, *log.append("g", 1, records(0, 3), truncates=False))
-    do(log, *log.snapshot("g", 70, records(5, 2), installs=True), *log.append("g", 71, records(9, 1), truncates=False))
-    do(log, *log.snapshot("g", 71, records(5, 3), installs=False))
+    do(log, *log.snapshot("g", 70, records(5, 2)), *log.append("g", 71, records(9, 1), truncates=False))
+    do(log, *without_installing(log.snapshot("g", 71, records(5, 3))))
     log.close()
     assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(), 71, records(5, 3), [])}
 
@@ -202,15 +209,23 @@ def test_a_snapshot_may_reach_beyond_what_is_stored(tmp_path: Path) -> None:
 def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
     log = opened(tmp_path, FilesystemSettings(synchronization=Synchronization.OFF))
     kept = records(0, 10)
-    while not log.is_worth_compacting:
+    while not log.is_worth_compacting(lambda: 0):
         do(log, *log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
     do(log, *log.append("g", 1, kept, truncates=True))
     compact(log, {"g": StoredStream(StoredHardState(7, "a"), 0, (), kept)})
-    assert not log.is_worth_compacting
+    assert not log.is_worth_compacting(lambda: 0)
     do(log, *log.append("g", 11, records(50, 1), truncates=False))
     log.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < COMPACTED_OVER_BYTES / 100
     assert found(opened(tmp_path)) == {"g": StoredStream(StoredHardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
+
+
+def test_log_of_which_less_than_half_is_superseded_is_not_worth_compacting(tmp_path: Path) -> None:
+    log = opened(tmp_path, FilesystemSettings(synchronization=Synchronization.OFF))
+    do(log, *log.append("g", 1, sized(1, *[LARGE] * 20), truncates=False))
+    assert log.is_worth_compacting(lambda: 9 * LARGE)
+    assert not log.is_worth_compacting(lambda: 11 * LARGE)
+    assert log.extent.size_bytes > COMPACTED_OVER_BYTES
 
 
 def half_compacted(directory: Path) -> tuple[ReplicaLog, LogCompaction]:
@@ -401,7 +416,7 @@ LARGE = BODY_BYTES * 3 // 4
 def test_large_snapshot_is_written_in_parts_of_bounded_size(tmp_path: Path) -> None:
     log = opened(tmp_path, LONG)
     snapshot = [*sized(1, LARGE, LARGE, 1, 3 * BODY_BYTES, 1), *records(9, 2 * RECORDS_AT_ONCE)]
-    operations = list(log.snapshot("a", 3_000, snapshot, installs=True))
+    operations = list(log.snapshot("a", 3_000, snapshot))
     assert [type(each) for each in operations] == [SnapshotPart] * (len(operations) - 1) + [SnapshotPut]
     assert max(len(each.data) for each in operations if isinstance(each, SnapshotPart)) < 3 * BODY_BYTES + 1_000
     log.store(iter(operations))()
@@ -419,19 +434,19 @@ def test_parts_of_a_snapshot_that_was_not_written_whole_have_no_effect(tmp_path:
     """A crash in the middle of a long write leaves them, and the next snapshot may follow them at once."""
     log = opened(tmp_path, LONG)
     do(log, *log.append("a", 1, records(1, 3), truncates=False))
-    cut_short = list(log.snapshot("a", 2, sized(10, *[LARGE] * 4), installs=False))
+    cut_short = list(without_installing(log.snapshot("a", 2, sized(10, *[LARGE] * 4))))
     do(log, *cut_short[:-1])
     kill_log(log._log)
     again = opened(tmp_path, LONG)
     assert found(again) == {"a": StoredStream(StoredHardState(), 0, [], records(1, 3))}
-    do(again, *again.snapshot("a", 3, sized(20, LARGE, LARGE), installs=False))
+    do(again, *without_installing(again.snapshot("a", 3, sized(20, LARGE, LARGE))))
     kill_log(again._log)
     assert found(opened(tmp_path, LONG)) == {"a": StoredStream(StoredHardState(), 3, sized(20, LARGE, LARGE), [])}
 
 
 def test_snapshot_that_lacks_a_part_is_damage(tmp_path: Path) -> None:
     log = opened(tmp_path, LONG)
-    *_, last = log.snapshot("a", 2, sized(10, *[LARGE] * 3), installs=True)
+    *_, last = log.snapshot("a", 2, sized(10, *[LARGE] * 3))
     do(log, last)
     kill_log(log._log)
     assert opened(tmp_path, LONG).is_damaged
@@ -465,6 +480,6 @@ def test_many_operations_are_written_in_groups_that_are_synced(tmp_path: Path, m
 
     monkeypatch.setattr(ReplicaLog, "write", noted)
     log = opened(tmp_path, LONG)
-    log.store(log.snapshot("a", 2, sized(10, *[LARGE] * 40), installs=True))()
+    log.store(log.snapshot("a", 2, sized(10, *[LARGE] * 40)))()
     assert len(sizes) == log.progress_count > 3
     assert max(sizes) < GROUP_BYTES + BODY_BYTES

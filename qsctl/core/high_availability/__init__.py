@@ -28,7 +28,8 @@ the last `EpochBegan` before it. Beside it a replica stores its hard state (`bal
 - Entries: the master's queues alone decide what becomes of samples, also of time-outs, expiry and retries; what they
   record is appended. A slave appends what the master of its epoch sends; for that it takes back entries of its own that
   contradict it and are not committed.
-- Snapshot: a replica replaces entries by the committed state that they led to (`compaction`), or installs the master's.
+- Snapshot: a replica replaces entries by the committed state that they led to (`compaction`), in memory, and in its
+  files when these are compacted; or it installs the master's.
 - Epoch: raised by a candidate's canvass or a master's frame, to at most one above the highest in which a quorum was
   seen (`epochs`); a trial raises none. Vote: one an epoch.
 - Floor: the longest log of those present when a group forms anew; a shorter one gets no vote after that.

@@ -39,6 +39,11 @@ EMPTY: Final = LogSnapshot(0, 0, ())
 """The base of a first log."""
 
 
+def payload_bytes_of(records: Sequence[QueueRecord]) -> int:
+    """Return the octets of payload in records."""
+    return sum(len(record.payload) for record in records if type(record) is Enqueued)
+
+
 class ReplicatedLog:
     """One replica's log. Entries up to its snapshot are not kept one by one.
 
@@ -56,6 +61,8 @@ class ReplicatedLog:
         self.base = base
         self.commit_index = base.index
         """Entries up to here are at a quorum: they are never taken back."""
+        self.payload_bytes = payload_bytes_of(base.records)
+        """Octets of payload in the snapshot and in the entries behind it."""
         self._records: list[QueueRecord] = []
         self._epoch_starts: list[int] = []
         self._epochs: list[int] = []
@@ -141,6 +148,7 @@ class ReplicatedLog:
             elif type(record) is Enqueued:
                 self._uncommitted[record.queue, record.identity] = index
                 self.appended_bytes += len(record.payload)
+                self.payload_bytes += len(record.payload)
             elif type(record) is MembersChanged:
                 self._members.append((index, record))
         self._records += records
@@ -170,6 +178,7 @@ class ReplicatedLog:
             if index >= from_index:
                 del self._uncommitted[key]
                 self._take_back(key, index)
+        self.payload_bytes -= payload_bytes_of(self._records[from_index - self.base.index - 1 :])
         del self._records[from_index - self.base.index - 1 :]
         while self._epoch_starts and self._epoch_starts[-1] >= from_index:
             self._epoch_starts.pop()
@@ -212,6 +221,8 @@ class ReplicatedLog:
     def compact(self, index: int, records: Sequence[QueueRecord]) -> None:
         """Replace the entries up to a committed index by records."""
         base = LogSnapshot(index, self.epoch_at(index), records)
+        replaced = (*self.base.records, *self._records[: index - self.base.index])
+        self.payload_bytes += payload_bytes_of(records) - payload_bytes_of(replaced)
         del self._records[: index - self.base.index]
         kept = bisect_right(self._epoch_starts, index)
         if kept:

@@ -1,8 +1,9 @@
 """The compaction of a group's log: when the state of its queues replaces the entries that led to it.
 
-Decides: how many entries are kept, and which state. A slave's queues are in the committed state; a master's are ahead
-of it, so that their state is captured and used once the log is committed up to there, and the present replicas need
-nothing before it: a snapshot of everything costs more than the entries that a replica is behind.
+Decides: how many entries are kept in memory, and which state. A slave's queues are in the committed state; a master's
+are ahead of it, so that their state is captured and used once the log is committed up to there, and the present
+replicas need nothing before it: a snapshot of everything costs more than the entries that a replica is behind. Nothing
+is written then: the files contain the entries until they are compacted for their own length, to what is in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Final
 
 from qsctl.core.high_availability._followed import Followed
 from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
-from qsctl.core.high_availability.outgoing import Outgoing
 
 COMPACTED_OVER_COUNT: Final = 16_384
 """Entries that a log keeps before it is compacted, or twice what the queues hold if that is more."""
@@ -29,14 +29,12 @@ class ReplicaCompaction:
     Args:
         log: what is compacted.
         follower: the queues.
-        outgoing: where the store's writes go.
         over_count: entries that are kept.
     """
 
-    def __init__(self, log: ReplicatedLog, follower: Followed, outgoing: Outgoing, over_count: int) -> None:
+    def __init__(self, log: ReplicatedLog, follower: Followed, over_count: int) -> None:
         self._log = log
         self._follower = follower
-        self._outgoing = outgoing
         self._over_count = over_count
         self._over_bytes = COMPACTED_OVER_BYTES
         """Octets of payload, as the log counts them, with which it is compacted next."""
@@ -78,4 +76,3 @@ class ReplicaCompaction:
 
     def _replace(self, snapshot: LogSnapshot) -> None:
         self._log.compact(snapshot.index, snapshot.records)
-        self._outgoing.write_snapshot(snapshot.index, snapshot.records, installs=False)

@@ -16,11 +16,10 @@ from qsctl.core.records import QueueRecord
 
 
 class SnapshotWrite(msgspec.Struct, frozen=True, gc=False):
-    """Records that take the place of all up to `index`; with `installs` of those behind it too."""
+    """Records up to `index` that replace the whole log."""
 
     index: int
     records: Sequence[QueueRecord]
-    installs: bool
 
 
 class LogWrite(msgspec.Struct, frozen=True, gc=False):
@@ -84,10 +83,9 @@ class Outgoing:
         )
         self._enter(write, first_index + len(records) - 1)
 
-    def write_snapshot(self, index: int, records: Sequence[QueueRecord], *, installs: bool) -> None:
-        """Request that records replace all entries up to an index."""
-        write = LogWrite(self._stream, self._number + 1, snapshot=SnapshotWrite(index, records, installs))
-        self._enter(write, index if installs else None)
+    def write_snapshot(self, index: int, records: Sequence[QueueRecord]) -> None:
+        """Request that records up to an index replace all entries."""
+        self._enter(LogWrite(self._stream, self._number + 1, snapshot=SnapshotWrite(index, records)), index)
 
     def send(self, recipient: str, frame: Frame, *, rests_on_writes: bool) -> None:
         """Let a frame leave: once all writes so far are durable, or at once."""

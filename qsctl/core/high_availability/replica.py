@@ -135,7 +135,7 @@ class Replica:
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
         self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
         self.follower = follower
-        self.compaction = ReplicaCompaction(self.log, follower, self.outgoing, compacted_over_count)
+        self.compaction = ReplicaCompaction(self.log, follower, compacted_over_count)
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
         self._settings = settings
@@ -963,7 +963,7 @@ class Replica:
         self._look_at_members(now)
         self._arriving.forget()
         self.clients.forget_from(0)
-        self.outgoing.write_snapshot(base.index, base.records, installs=True)
+        self.outgoing.write_snapshot(base.index, base.records)
         if awaits_beginning:
             self.ballot.lose_vote()
             self.outgoing.write_hard_state(self.ballot.state)
@@ -1118,7 +1118,7 @@ class Replica:
         self.members.look()
         self.epochs = SeenEpochs(self.members)
         self.producers.remember_from(0)
-        self.outgoing.write_snapshot(0, (), installs=True)
+        self.outgoing.write_snapshot(0, ())
         self.outgoing.write_hard_state(self.ballot.state)
         self.follower.be(Incarnation(incarnation))
         self.master, self.role = "", self._passive_role

@@ -34,10 +34,9 @@ class LogCompactions:
         self._error: Damaged | None = None
         self.report_failure: Callable[[Damaged], None] = lambda _: None
 
-    @property
-    def is_due(self) -> bool:
-        """Return whether the log is worth compacting, and no compaction is in progress."""
-        return self._current is None and self._log.is_worth_compacting
+    def is_due(self, live_bytes: Callable[[], int]) -> bool:
+        """Return whether the log is worth compacting, see there, and no compaction is in progress."""
+        return self._current is None and self._log.is_worth_compacting(live_bytes)
 
     def begin(self, streams: Mapping[str, StoredStream]) -> None:
         """Begin a compaction; the log must contain these streams once what is being written is durable."""

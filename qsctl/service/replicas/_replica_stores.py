@@ -24,6 +24,10 @@ RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.
 """Whole records, as replicas send them to each other: a replica keeps all payloads in memory."""
 
 
+RECORD_BYTES: Final = 48
+"""Octets of a short record in the log."""
+
+
 def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
     """Pass every persistent replica its stored records, before the member starts; return the other streams.
 
@@ -49,7 +53,7 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
             yield StateSet(write.stream, _stored_state(write.hard_state))
         if write.snapshot is not None:
             snapshot = write.snapshot
-            yield from log.snapshot(write.stream, snapshot.index, snapshot.records, installs=snapshot.installs)
+            yield from log.snapshot(write.stream, snapshot.index, snapshot.records)
         if write.records or write.truncate_from:
             yield from log.append(write.stream, write.first_index, write.records, truncates=write.truncate_from > 0)
 
@@ -57,6 +61,17 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
 def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:
     """Return the streams that the log must contain, for replicas without pending writes."""
     return {each.stream: _written(each) for each in replicas if each.is_persistent and not each.is_failed}
+
+
+def live_bytes(replicas: Iterable[Replica]) -> int:
+    """Return the octets that these replicas need in the log, not counting what records have beside payloads beyond
+    `RECORD_BYTES`.
+    """
+    return sum(
+        each.log.payload_bytes + RECORD_BYTES * (len(each.log) + len(each.log.base.records))
+        for each in replicas
+        if each.is_persistent and not each.is_failed
+    )
 
 
 def _written(replica: Replica) -> StoredStream:

@@ -174,9 +174,11 @@ class ReplicaWrites:
         elif operations:
             sync = self._log.write(itertools.chain.from_iterable(operations))
         self._was_written = bool(operations)
-        if self.compactions.is_due:
-            # The replicas' logs are what the files contain once these operations are durable.
-            present_streams = replica_stores.present(self._member.replicas.values())
+        replicas = self._member.replicas.values()
+        if self.compactions.is_due(lambda: replica_stores.live_bytes(replicas)):
+            # The replicas' logs are what the files contain once these operations are durable, but for entries that
+            # snapshots have superseded.
+            present_streams = replica_stores.present(replicas)
             self.compactions.begin({**self._resting, **present_streams})
         return sync, syncs
 

@@ -28,7 +28,7 @@ class LogCompaction:
         members: the names of the cluster's members.
         streams: the streams; their records do not change.
         records: the codec of the records.
-        on_put: called by `put` with the base that has replaced the files before it.
+        put_base: replaces the files before a base by it.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class LogCompaction:
         members: Sequence[str],
         streams: Mapping[str, StoredStream],
         records: RecordsCodec,
-        on_put: Callable[[Replacement], None],
+        put_base: Callable[[Replacement], None],
     ) -> None:
         self._log = log
         self._members = list(members)
         self._streams = streams
         self._records = records
-        self._on_put = on_put
+        self._put_base = put_base
         self._place = 0
         self._base: Replacement | None = None
         self._is_cancelled = False
@@ -69,8 +69,7 @@ class LogCompaction:
         """Replace the files before the base by it, atomically."""
         assert self._base is not None, "it was written"
         with self._refusing():
-            self._log.put_base(self._base, lambda _: None)
-            self._on_put(self._base)
+            self._put_base(self._base)
 
     def cancel(self) -> None:
         """Let `write` return early: the base will not be put."""

@@ -190,21 +190,24 @@ class ReplicaLog:
             return None
         return self._sync
 
-    @property
-    def is_worth_compacting(self) -> bool:
+    def is_worth_compacting(self, live_bytes: Callable[[], int]) -> bool:
         """Return whether the log has grown to twice its compacted length plus a fixed allowance, or is damaged.
 
-        After an attempt that failed it must have doubled.
+        At least half of it must be superseded, and after an attempt that failed it must have doubled.
+
+        Args:
+            live_bytes: returns the octets that a compacted log would have now, or fewer.
         """
         if self.has_failed:
             return False
         over_bytes = 0 if self.is_damaged else self._compacted_over_bytes + 2 * self._compacted_bytes
-        return self._written_bytes > max(over_bytes, 2 * self._attempted_bytes)
+        written_bytes = self._written_bytes
+        return written_bytes > max(over_bytes, 2 * self._attempted_bytes) and written_bytes > 2 * live_bytes()
 
     def compact(self, streams: Mapping[str, StoredStream]) -> LogCompaction:
         """Return a compaction to these streams, which are all that the log contains."""
         self._attempted_bytes = self._written_bytes
-        return LogCompaction(self._log, self.members, streams, self._records, self._note_compacted)
+        return LogCompaction(self._log, self.members, streams, self._records, self.put_base)
 
     def store(self, operations: Iterable[Operation]) -> Sync:
         """Return a function that writes many operations in groups and syncs each; it may be called in another thread.
@@ -239,9 +242,9 @@ class ReplicaLog:
         """
         return append_operations(stream, first_index, records, self._records, truncates=truncates)
 
-    def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> Iterator[Operation]:
-        """Yield the operations that replace the records up to an index; with `installs` also the later ones."""
-        return snapshot_operations(stream, index, records, self._records, installs=installs)
+    def snapshot(self, stream: str, index: int, records: Sequence[Record]) -> Iterator[Operation]:
+        """Yield the operations that replace a whole stream by a snapshot of the records up to an index."""
+        return snapshot_operations(stream, index, records, self._records)
 
     def close(self) -> None:
         """Sync the log, record its extent, and close the files.
@@ -259,7 +262,13 @@ class ReplicaLog:
         except OSError as error:
             raise refusal(self._log.stem, error, is_clean=True) from error
 
-    def _note_compacted(self, base: Replacement) -> None:
+    def put_base(self, base: Replacement) -> None:
+        """Replace the files before a finished base by it, for `LogCompaction.put`.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._log.put_base(base, lambda _: None)
         self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
         self._compacted_bytes, self._attempted_bytes = base.size_bytes, 0
         self._note(Extent(EXTENT_KIND, base.header.file_index, base.size_bytes))

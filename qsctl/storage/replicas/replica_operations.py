@@ -48,7 +48,7 @@ def stream_operations(name: str, stream: StoredStream, records: RecordsCodec) ->
     """Yield the operations that restore a whole stream."""
     yield StateSet(name, stream.hard_state)
     if stream.snapshot_index:
-        yield from snapshot_operations(name, stream.snapshot_index, stream.snapshot_records, records, installs=True)
+        yield from snapshot_operations(name, stream.snapshot_index, stream.snapshot_records, records)
     if stream.records:
         yield from append_operations(name, stream.snapshot_index + 1, stream.records, records, truncates=False)
 
@@ -63,14 +63,14 @@ def append_operations(
 
 
 def snapshot_operations(
-    name: str, index: int, snapshot: Sequence[Record], records: RecordsCodec, *, installs: bool
+    name: str, index: int, snapshot: Sequence[Record], records: RecordsCodec
 ) -> Iterator[Operation]:
-    """Yield the operations that replace the records up to an index; with `installs` also the later ones."""
+    """Yield the operations that replace a whole stream by a snapshot of the records up to an index."""
     number, last = 0, next(parts := _parts(snapshot))
     for part in parts:
         yield SnapshotPart(name, number, records.encode(last))
         number, last = number + 1, part
-    yield SnapshotPut(name, index, installs, records.encode(last), number)
+    yield SnapshotPut(name, index, True, records.encode(last), number)
 
 
 def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:

@@ -48,7 +48,7 @@ class SnapshotPart(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """The operation that replaces the records up to `index` by those of `part_count` parts before it and by its own;
-    with `installs` also the later ones.
+    with `installs` also the later ones. Only earlier versions wrote one without it.
     """
 
     stream: str

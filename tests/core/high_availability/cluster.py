@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability._log import LogSnapshot
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
@@ -77,16 +78,19 @@ class Store:
         if write.hard_state is not None:
             self.hard_state = write.hard_state
         if write.snapshot is not None:
-            if write.snapshot.installs:
-                self.records = []
-            else:
-                del self.records[: write.snapshot.index - self.snapshot_index]
+            self.records = []
             self.snapshot_index, self.snapshot_records = write.snapshot.index, write.snapshot.records
         if write.truncate_from:
             del self.records[write.truncate_from - self.snapshot_index - 1 :]
         if write.records:
             assert write.first_index == self.snapshot_index + len(self.records) + 1
             self.records += write.records
+
+    def compact(self, base: LogSnapshot) -> None:
+        """Replace the records up to a snapshot that the replica has in memory, as a driver does in its own time."""
+        if self.snapshot_index < base.index <= self.snapshot_index + len(self.records):
+            del self.records[: base.index - self.snapshot_index]
+            self.snapshot_index, self.snapshot_records = base.index, base.records
 
     def load(self) -> StoredLog:
         return StoredLog(self.hard_state, self.snapshot_index, self.snapshot_records, list(self.records))
@@ -167,6 +171,9 @@ class Process:
                 self.stores.setdefault(write.stream, Store()).do(write)
                 self.member.stored(now, write.stream, write.number)
             self._unsynced = []
+            for stream, replica in self.member.replicas.items():
+                if stream in self.stores:
+                    self.stores[stream].compact(replica.log.base)
         while (group := self.turn.to_write()) is not None:
             for ready in group.turns:
                 self.service_records += ready.service_records

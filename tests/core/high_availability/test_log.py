@@ -84,6 +84,22 @@ def test_a_compacted_log_keeps_the_epochs_of_what_is_left() -> None:
     assert log.entry(5) == (2, enqueued(3))
 
 
+def test_octets_of_payload_are_those_of_the_snapshot_and_of_the_entries() -> None:
+    log = log_of(began(1), enqueued(1), enqueued(2), enqueued(3), enqueued(4))
+    size_bytes = len(enqueued(1).payload)
+    assert log.payload_bytes == 4 * size_bytes
+    log.truncate(5)
+    assert log.payload_bytes == 3 * size_bytes
+    log.commit(3)
+    log.compact(3, (began(1), enqueued(2)))
+    assert log.payload_bytes == 2 * size_bytes
+    log.commit(4)
+    log.compact(4, (began(1),))
+    assert log.payload_bytes == 0
+    log.install(LogSnapshot(7, 3, (began(3), enqueued(5), enqueued(6))))
+    assert log.payload_bytes == 2 * size_bytes
+
+
 def test_an_installed_snapshot_takes_back_what_it_replaces() -> None:
     log = log_of(began(1), enqueued(1), enqueued(2))
     log.commit(1)

@@ -7,7 +7,7 @@ service; in the place of files, threads and DDS it has `environment.disk`, syncs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -52,7 +52,9 @@ from qsctl.sim.world.services.stored import (
 )
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.file_system import FileSystem
+from qsctl.storage.log.segment_file import Replacement
 from qsctl.storage.replicas import replica_stream
+from qsctl.storage.replicas.log_compaction import LogCompaction
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.replicas.replica_stream import StoredStream
@@ -196,6 +198,8 @@ class WatchedReplicaLog(ReplicaLog):
         self._decode = records.decode
         self._parts: dict[str, list[bytes]] = {}
         """Those of a snapshot that is not written whole yet, by stream."""
+        self._compacted: dict[str, StoredStream] = {}
+        """The streams in the base of the latest compaction, but for those that were replaced since."""
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
 
     def pop_found(self) -> dict[str, StoredStream]:
@@ -217,6 +221,23 @@ class WatchedReplicaLog(ReplicaLog):
 
         return synced
 
+    def compact(self, streams: Mapping[str, StoredStream]) -> LogCompaction:
+        """Return a compaction to these streams."""
+        self._compacted = dict(streams)
+        return super().compact(streams)
+
+    def put_base(self, base: Replacement) -> None:
+        """Replace the files before a base, in which snapshots have superseded entries."""
+        self._watch.stored.begin_replicas(
+            [
+                Compact(name, each.snapshot_index, each.snapshot_records)
+                for name, each in self._compacted.items()
+                if each.snapshot_index
+            ]
+        )
+        super().put_base(base)
+        self._watch.note(self._watch.stored.end_replicas())
+
     def _judged(self, operation: replica_stream.Operation) -> list[Operation]:
         match operation:
             case replica_stream.StateSet(stream, state):
@@ -225,14 +246,15 @@ class WatchedReplicaLog(ReplicaLog):
                 parts = self._parts.setdefault(stream, [])
                 parts[number:] = [data]
                 return []
-            case replica_stream.SnapshotPut(stream, index, installs, data):
-                kind = Install if installs else Compact
+            case replica_stream.SnapshotPut(stream, index, _, data):
+                self._compacted.pop(stream, None)
                 encoded = (*self._parts.pop(stream, ()), data)
-                return [kind(stream, index, [record for each in encoded for record in self._decode(each)])]
+                return [Install(stream, index, [record for each in encoded for record in self._decode(each)])]
             case replica_stream.Appended(stream, first_index, count, truncates, data):
                 done: list[Operation] = [Truncate(stream, first_index)] if truncates else []
                 return [*done, Append(stream, first_index, self._decode(data))] if count else done
             case replica_stream.Dropped(stream):
+                self._compacted.pop(stream, None)
                 return [Drop(stream)]
             case _:
                 return []
