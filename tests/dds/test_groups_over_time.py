@@ -19,6 +19,7 @@ from qsctl.errors import ExitStatus
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
+from qsctl.transport.dds.replicas.letter_box import Seen
 from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import LinkQos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
@@ -125,7 +126,7 @@ class Stranger:
 
     def __init__(self, domain: int, names: str) -> None:
         self.delivery = DomainDelivery("P", Participant(domain), names)
-        self.link = self.delivery.open_replica_link("Cluster_1", RUN, 1, LinkQos())
+        self.link = self.delivery.open_replica_link("Cluster_1", Seen(names, RUN, 1), LinkQos())
         self.number = 10**9
 
     def run_of(self, name: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -137,12 +138,39 @@ def test_member_that_joined_stays_one_when_it_restarts_and_a_different_list_is_r
         cluster.end()
 
 
+@pytest.mark.slow
+def test_process_that_joins_is_none_of_the_first_members_where_it_is_there_before_them(
+    tmp_path: Path, domain: int
+) -> None:
+    cluster = Cluster(tmp_path, domain)
+    qsctl = Shell(domain)
+    try:
+        cluster.await_all("P/S/Orders")
+        for service in cluster.services.values():
+            service.stop()
+            for path in service.directory.iterdir():
+                if path not in (service.file, service.log):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
+        for service in cluster.services.values():
+            service.start()
+        assert eventually(
+            lambda: sorted(each["role"] for each in replicas(qsctl)) == ["learner", "master", "slave", "slave"],
+            PATIENCE_S,
+        ), replicas(qsctl)
+        for service in (joined, *cluster.services.values()):
+            assert "too_many_instances" not in service.log.read_text()
+        assert [each["member"] for each in qsctl.document("member", "list", "Orders")] == sorted(cluster.services)
+    finally:
+        cluster.end()
+
+
 def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left(tmp_path: Path, domain: int) -> None:
     """The members are those of the replicated configuration; one joined, one was removed, and one more is dead."""
     cluster = Cluster(tmp_path, domain, service=REPLICATED_SERVICE, queues="")
     qsctl = Shell(domain)
     try:
-        cluster.await_all("configuration")  # before a fourth process is there: without --members it would count
+        cluster.await_all("configuration")
         joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
         cluster.services["Cluster_1_D"] = joined
         for action in ("add", "promote"):

@@ -15,7 +15,7 @@ from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replicas import replica_link
 from qsctl.transport.dds.replicas._replica_wire import REPLICATION_TOPIC, WireReplicaPiece
-from qsctl.transport.dds.replicas.letter_box import ReceivedLetter
+from qsctl.transport.dds.replicas.letter_box import ReceivedLetter, Seen
 from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, pieces_of
 from qsctl.transport.dds.replicas.replica_link import WAITING_PIECES_MAX, LinkQos, ReplicaLink, link_qos
 from qsctl.transport.dds.serving._delivery import DomainDelivery
@@ -30,11 +30,18 @@ class Node:
     """One service's end of the letters."""
 
     def __init__(
-        self, domain: int, cluster: str, name: str, started_at_ns: int = 1, run: str = "", qos: LinkQos | None = None
+        self,
+        domain: int,
+        cluster: str,
+        name: str,
+        started_at_ns: int = 1,
+        run: str = "",
+        qos: LinkQos | None = None,
+        joins: bool = False,
     ) -> None:
         self.delivery = DomainDelivery("P", Participant(domain), name)
         self.link: ReplicaLink = self.delivery.open_replica_link(
-            cluster, run or f"run of {name}", started_at_ns, qos or LinkQos()
+            cluster, Seen(name, run or f"run of {name}", started_at_ns, joins), qos or LinkQos()
         )
         self.received: list[ReceivedLetter] = []
 
@@ -128,6 +135,18 @@ def test_a_letter_reaches_its_addressee_alone_and_no_other_cluster(nodes: dict[s
     assert (nodes["A"].received, nodes["C"].received) == ([], [])
     nodes["A"].link.send(["C"], (), (VOTE,))
     assert nodes["A"].link.dropped_count == 1
+
+
+def test_process_that_joins_a_cluster_is_announced_as_such(nodes: dict[str, Node], domain: int) -> None:
+    joined = nodes["D"] = Node(domain, "1", "D", joins=True)
+
+    def done() -> bool:
+        for each in nodes.values():
+            each.look()
+        return (nodes["A"].link.peers, joined.link.peers) == ({"B", "D"}, {"A", "B"})
+
+    assert eventually(done, PATIENCE_S)
+    assert (nodes["A"].link.joining, joined.link.joining) == ({"D"}, set())
 
 
 def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], domain: int) -> None:

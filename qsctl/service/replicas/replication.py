@@ -77,6 +77,8 @@ class OpensLinks(Protocol):
         started_at_ns: Nanoseconds,
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
+        *,
+        joins: bool,
     ) -> Link:
         """Open the link for messages between the replicas of queues."""
 
@@ -194,7 +196,9 @@ class Replication:
         """Join the cluster, with messages over this transport."""
         replicated = replicated_queues(self.member.engine.hosted.settings())
         silence_ns = SILENT_TIMEOUTS * self.member.master_timeout_ns or SILENCE_NS
-        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, replicated, silence_ns)
+        self._links[_QUEUES] = transport.open_replica_link(
+            self._mark, self._started_at_ns, replicated, silence_ns, joins=self.membership.is_joining
+        )
         if self.member.configuration is not None:
             self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(
                 self._mark, self._started_at_ns, silence_ns
@@ -294,10 +298,11 @@ class Replication:
                 "other; end the one that is not to be the member",
             )
         peers = frozenset[str].intersection(*(link.peers for link in links))
-        if self.membership.find(now, peers):
+        first = peers.difference(*(link.joining for link in links))
+        if self.membership.find(now, first):
             self._adopt()
-        elif not self.membership.is_known and len(peers) >= self.membership.count:
-            self._complain("too_many_instances", now, services=sorted({*peers, self.member.name}))
+        elif not (self.membership.is_known or self.membership.is_joining) and len(first) >= self.membership.count:
+            self._complain("too_many_instances", now, services=sorted({*first, self.member.name}))
         if self.membership.is_known:
             for link in links:
                 link.send(sorted(link.peers), self.membership.names, ())

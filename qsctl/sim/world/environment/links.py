@@ -63,6 +63,11 @@ class SimulatedLink:
         return self.box.peers
 
     @property
+    def joining(self) -> frozenset[str]:
+        """Return those of them that join a cluster which was formed."""
+        return self.box.joining
+
+    @property
     def namesake(self) -> Seen | None:
         """Return another process that announces itself by this member's name; None if there is none."""
         return self.box.namesake
@@ -139,8 +144,11 @@ class Links:
         started_at_ns: Nanoseconds,
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
+        *,
+        joins: bool,
     ) -> SimulatedLink:
         """Open the link between the replicas of queues."""
+        self.own = self.own._replace(joins=joins)
         return self._open(QUEUES, started_at_ns, silence_ns)
 
     def open_configuration_link(

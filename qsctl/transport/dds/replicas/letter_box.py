@@ -52,11 +52,15 @@ class ReceivedLetter(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A member as its process announces it: name, run (one process of that name), and start time by its own clock."""
+    """A member as its process announces it: name, run (one process of that name), and start time by its own clock.
+
+    `joins` is whether it joins a cluster that was formed: it is none of the first members.
+    """
 
     name: str
     run: str
     started_at_ns: Nanoseconds
+    joins: bool = False
 
 
 class Link(Protocol):
@@ -65,6 +69,10 @@ class Link(Protocol):
     @property
     def peers(self) -> frozenset[str]:
         """The names of the other members that are discovered now."""
+
+    @property
+    def joining(self) -> frozenset[str]:
+        """Those of them that join a cluster which was formed."""
 
     @property
     def namesake(self) -> Seen | None:
@@ -165,6 +173,11 @@ class LetterBox:
     def peers(self) -> frozenset[str]:
         """The names of the other members that are discovered now."""
         return frozenset(each.name for each in self._peers.values()) - {self._own.name}
+
+    @property
+    def joining(self) -> frozenset[str]:
+        """Those of them that join a cluster which was formed."""
+        return frozenset(each.name for each in self._peers.values() if each.joins) - {self._own.name}
 
     @property
     def namesake(self) -> Seen | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import Discovery
-from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, FragmentNumbers
+from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, FragmentNumbers, Seen
 from qsctl.transport.dds.replicas.letter_signatures import LetterSigner
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink
 
@@ -16,9 +16,7 @@ class LinkDomain:
     Args:
         participant: a participant in the domain that all members share.
         cluster: name of the cluster, common to all members.
-        name: application name of this member.
-        run: distinguishes this process from others with the same name.
-        started_at_ns: start time of this process.
+        own: the announcement of this process.
         silence_ns: duration of a member's silence after which another process of its name is accepted.
         signer: see `ReplicaLink`.
         numbers: see `ReplicaLink`.
@@ -28,18 +26,14 @@ class LinkDomain:
         self,
         participant: Participant,
         cluster: str,
-        name: str,
-        run: str,
-        started_at_ns: Nanoseconds,
+        own: Seen,
         silence_ns: Nanoseconds = SILENCE_NS,
         signer: LetterSigner | None = None,
         numbers: FragmentNumbers | None = None,
     ) -> None:
         self._participant = participant
         self._discovery = Discovery(participant)
-        self.link = ReplicaLink(
-            participant, cluster, name, run, started_at_ns, silence_ns=silence_ns, signer=signer, numbers=numbers
-        )
+        self.link = ReplicaLink(participant, cluster, own, silence_ns=silence_ns, signer=signer, numbers=numbers)
         for endpoint in self._discovery.endpoints():
             self.link.appeared(endpoint)
 

@@ -160,9 +160,7 @@ class ReplicaLink:
     Args:
         participant: a participant in the domain of the messages.
         cluster: name of the cluster, common to all members; messages of other clusters are not received.
-        name: application name of this member.
-        run: distinguishes this process from others with the same name.
-        started_at_ns: start time of this process.
+        own: the announcement of this process: application name, run and start time.
         qos: configured quality of service of the readers and the writers, in addition to the default.
         silence_ns: duration of a member's silence after which another process of its name is accepted.
         clock: monotonic time in nanoseconds.
@@ -174,9 +172,7 @@ class ReplicaLink:
         self,
         participant: Participant,
         cluster: str,
-        name: str,
-        run: str,
-        started_at_ns: Nanoseconds,
+        own: Seen,
         qos: LinkQos = AS_BY_DEFAULT,
         *,
         silence_ns: Nanoseconds = SILENCE_NS,
@@ -185,8 +181,7 @@ class ReplicaLink:
         numbers: FragmentNumbers | None = None,
     ) -> None:
         self._cluster = cluster
-        self._name = name
-        own = Seen(name, run, started_at_ns)
+        self._name = name = own.name
         self.box = LetterBox(own, REPLICATION_TOPIC, participant.boundary, silence_ns, clock, signer, numbers)
         self.dropped_count = 0
         """Number of messages dropped: the member was unknown or did not read, or sending failed."""
@@ -194,9 +189,9 @@ class ReplicaLink:
             "role": _ROLE,
             "cluster": cluster.encode().hex(),
             "name": name.encode().hex(),
-            "run": run,
-            "since": str(started_at_ns),
-        }
+            "run": own.run,
+            "since": str(own.started_at_ns),
+        } | ({"joins": "yes"} if own.joins else {})
         topic = participant.topic(REPLICATION_TOPIC, WireReplicaPiece)
         # First, so that a member that has discovered the other reader has mostly discovered this one.
         self._passing = _Route(
@@ -221,7 +216,7 @@ class ReplicaLink:
             return
         try:
             cluster, name = (bytes.fromhex(traits.get(key, "")).decode() for key in ("cluster", "name"))
-            seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
+            seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")), "joins" in traits)
         except ValueError as error:
             raise Malformed(f"the announcement of a replica cannot be read: {error}") from error
         if cluster != self._cluster:
@@ -244,6 +239,11 @@ class ReplicaLink:
     def peers(self) -> frozenset[str]:
         """The names of the other members that are discovered now."""
         return self.box.peers
+
+    @property
+    def joining(self) -> frozenset[str]:
+        """Those of them that join a cluster which was formed."""
+        return self.box.joining
 
     @property
     def namesake(self) -> Seen | None:

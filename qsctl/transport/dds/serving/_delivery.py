@@ -19,7 +19,7 @@ from qsctl.transport.dds.peers.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
 from qsctl.transport.dds.plain.type_lookups import TypeLookups
-from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, FragmentNumbers
+from qsctl.transport.dds.replicas.letter_box import SILENCE_NS, FragmentNumbers, Seen
 from qsctl.transport.dds.replicas.letter_signatures import LetterSigner
 from qsctl.transport.dds.replicas.replica_link import LinkQos, ReplicaLink
 from qsctl.transport.dds.serving._endpoint_trial import CANNOT_BE_MADE, reason_of
@@ -282,8 +282,7 @@ class DomainDelivery:
     def open_replica_link(
         self,
         cluster: str,
-        run: str,
-        started_at_ns: Nanoseconds,
+        own: Seen,
         qos: LinkQos,
         silence_ns: Nanoseconds = SILENCE_NS,
         signer: LetterSigner | None = None,
@@ -293,17 +292,13 @@ class DomainDelivery:
 
         Args:
             cluster: the name that all members share.
-            run: distinguishes this process from others of its name.
-            started_at_ns: the start of this process.
+            own: see `ReplicaLink`.
             qos: configured additions to the link's quality of service.
             silence_ns: see `ReplicaLink`.
             signer: see `ReplicaLink`.
             numbers: see `ReplicaLink`.
         """
-        link = ReplicaLink(
-            self.participant, cluster, self._service_name, run, started_at_ns, qos,
-            silence_ns=silence_ns, signer=signer, numbers=numbers,
-        )  # fmt: skip
+        link = ReplicaLink(self.participant, cluster, own, qos, silence_ns=silence_ns, signer=signer, numbers=numbers)
         for endpoint in self._there():
             link.appeared(endpoint)
         self.replica_link = link

@@ -39,7 +39,7 @@ from qsctl.transport.dds.diagnosis.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.peers.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
-from qsctl.transport.dds.replicas.letter_box import FragmentNumbers
+from qsctl.transport.dds.replicas.letter_box import FragmentNumbers, Seen
 from qsctl.transport.dds.replicas.letter_signatures import ClusterKeys, LetterSigner
 from qsctl.transport.dds.replicas.link_domain import LinkDomain
 from qsctl.transport.dds.replicas.replica_link import ReplicaLink, link_qos
@@ -252,6 +252,8 @@ class ServiceTransport:
         started_at_ns: Nanoseconds,
         replicated: Sequence[SharedReaderQueueSettings],
         silence_ns: Nanoseconds,
+        *,
+        joins: bool,
     ) -> ReplicaLink:
         """Open the message link between replicas, in the first domain participant's domain, which all members have.
 
@@ -260,6 +262,7 @@ class ServiceTransport:
             started_at_ns: the start of this process.
             replicated: the replicated queues; the configured QoS of the first is added to that of the link.
             silence_ns: see `ReplicaLink`.
+            joins: whether this process joins a cluster that was formed.
 
         Raises:
             Refused: there is no domain participant.
@@ -267,9 +270,8 @@ class ServiceTransport:
         delivery = next(iter(self._deliveries.values()), None)
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
-        return delivery.open_replica_link(
-            cluster, self._link_run, started_at_ns, link_qos(replicated), silence_ns, self._signer(), self._numbers
-        )
+        own = Seen(self.application_name, self._link_run, started_at_ns, joins)
+        return delivery.open_replica_link(cluster, own, link_qos(replicated), silence_ns, self._signer(), self._numbers)
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> ReplicaLink:
         """Open the message link about the configuration, in a participant of its own in the administration's domain.
@@ -286,7 +288,7 @@ class ServiceTransport:
             raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
         participant = self._open(self._configuration_place, "configuration replication")
         domain = self._configuration_domain = LinkDomain(
-            participant, cluster, self.application_name, self._link_run, started_at_ns, silence_ns,
+            participant, cluster, Seen(self.application_name, self._link_run, started_at_ns), silence_ns,
             self._signer(), self._numbers,
         )  # fmt: skip
         return domain.link
