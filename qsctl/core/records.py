@@ -175,11 +175,15 @@ class SendsAhead(msgspec.Struct, frozen=True, array_like=True, tag=25, gc=False)
 
 
 class MembersChanged(msgspec.Struct, frozen=True, array_like=True, tag=26, gc=False):
-    """The members of a replication group from this entry on: those that have a vote, and the learners."""
+    """The members of a replication group from this entry on: those that have a vote, and the learners.
+
+    `witnesses` are the members that hold no payloads; a name stays among them when the member is removed.
+    """
 
     queue: str
     voters: tuple[str, ...]
     learners: tuple[str, ...] = ()
+    witnesses: tuple[str, ...] = ()
 
 
 class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):

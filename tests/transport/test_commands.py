@@ -177,6 +177,7 @@ def over_the_wire(command: Command) -> Command:
         ForceQuorum(None),
         ForceQuorum(None, is_trial=True),
         ChangeMembers(QUEUE, MemberAction.ADD, "lab 4"),
+        ChangeMembers(QUEUE, MemberAction.ADD_WITNESS, "lab 4", is_trial=True),
         ChangeMembers(None, MemberAction.REMOVE, "a_member", is_trial=True),
         StepDown(QUEUE),
         StepDown(QUEUE, "lab 4", is_trial=True),

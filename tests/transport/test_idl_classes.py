@@ -27,7 +27,7 @@ REPLICATED: Final = msgspec.structs.replace(
         "master", 7, "One", 3, 2, 1, True, 4, 2**40, 2**40 - 4, "elected",
         members=(
             MemberStatus("One", True, "master", 2**40, 2**40 - 1, 0, 0, 0, 0, 6, "ok", 100),
-            MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs", 0),
+            MemberStatus("Two", True, "slave", 2**40 - 4, 2**40 - 5, 4, 2**33, 10**10, 10**9, 5, "hangs", 0, True),
             MemberStatus("Three", False),
         ),
         group="P/S/Q",

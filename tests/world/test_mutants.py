@@ -83,6 +83,7 @@ BY_SCHEDULE = [
     (driver_mutants.takes_a_damaged_log_for_whole, "published-nats-5576", "P1"),
     (mutants.takes_the_name_for_the_group, "published-rabbitmq-12366", "P2"),
     (mutants.counts_removed_members, "published-rabbitmq-2414", "schedule"),
+    (mutants.lets_a_witness_lead, "witness-of-two-sites", "P2"),
 ]
 
 

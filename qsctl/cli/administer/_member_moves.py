@@ -49,7 +49,7 @@ class MemberReplacement:
                     remedy="Name a member that is to be replaced.",
                 )
             return MemberAction.ADD, self.new
-        if votes[self.new] != "voter":
+        if votes[self.new] == "learner":
             return MemberAction.PROMOTE, self.new
         return (MemberAction.REMOVE, self.old) if self.old in votes else None
 

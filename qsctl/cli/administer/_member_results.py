@@ -33,7 +33,9 @@ class MemberRow:
 
     queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE", Heading("Queue", when=varied)]
     member: Annotated[str, "application name of the member", Heading("Member")]
-    vote: Annotated[str, "voter, or learner: a member without a vote", Heading("Vote")]
+    vote: Annotated[
+        str, "voter, witness (a voter without samples), or learner: a member without a vote", Heading("Vote")
+    ]
     role: Annotated[
         str | None,
         "master, slave, candidate, learner (no vote before it has caught up) or failed; null: it "
@@ -139,7 +141,7 @@ def _row(queue: str, service: str, member: MemberStatus) -> MemberRow:
         member,
         queue_name=queue,
         member=member.name,
-        vote="voter" if member.is_voter else "learner",
+        vote=("witness" if member.is_witness else "voter") if member.is_voter else "learner",
         role=member.role or None,
         lag_seconds=_in_seconds(member.lag_ns),
         silent_seconds=_in_seconds(member.silent_ns),

@@ -91,13 +91,19 @@ def list_members(
 
 
 @COMMANDS.command(
-    "add", examples=("qsctl member add Orders_D Orders", "qsctl member add Orders_D --configuration --dry-run")
+    "add", examples=("qsctl member add Orders_D Orders", "qsctl member add Orders_W Orders --witness --dry-run")
 )
 def add(
     member: MemberName,
     queue: QueueOrNone = "",
     configuration: ConfigurationOption = False,
     *,
+    witness: Annotated[
+        bool,
+        typer.Option(
+            "--witness", help="Add it as a witness: it votes once promoted, holds no samples, and is never the master."
+        ),
+    ] = False,
     consent: DestructionOptions,
     service: TargetOptions,
 ) -> ServiceAnswers:
@@ -105,9 +111,11 @@ def add(
 
     It receives the samples of the queue and its dead letters, and counts for no quorum until it is promoted. Its
     machine runs `qsctl serve --join`. Exits with 7 where the queue has no master, an earlier change is not committed
-    yet, or it is a member already.
+    yet, it is a member already, or was a witness and is added without --witness.
     """
-    return _change(MemberAction.ADD, member, queue, configuration, consent, service)
+    return _change(
+        MemberAction.ADD_WITNESS if witness else MemberAction.ADD, member, queue, configuration, consent, service
+    )
 
 
 @COMMANDS.command("promote", examples=("qsctl member promote Orders_D Orders",))
@@ -155,7 +163,7 @@ def _change(
     consent: DestructionOptions,
     service: TargetOptions,
 ) -> ServiceAnswers:
-    _check_named(queue, configuration, f"{action} {member}")
+    _check_named(queue, configuration, f"{action.partition('_')[0]} {member}")
     with service.open() as administration:
         resource = None if configuration else administration.queue_named(queue)
         named = resource or _CONFIGURATION

@@ -220,6 +220,7 @@ class MemberAction(StrEnum):
     """A change of the members of a replication group."""
 
     ADD = "add"
+    ADD_WITNESS = "add_witness"
     PROMOTE = "promote"
     REMOVE = "remove"
 

@@ -83,6 +83,12 @@ process have an effect where they are of this group; votes and confirmations hav
 all that the receiver lists may be gone: its answer to a question of the receiver counts where it has more of the log
 (`epochs`). One that was removed and missed it gets no vote of those that did not: their logs are more up to date.
 
+Witnesses. A voter that holds the entries without payloads (`for_witness`); an operator's command adds it as one, and the
+list of members in the log names it for good, so that its log never counts as one with payloads. A master sends it
+entries once that list is committed, and only those that each other voter has that was level lately (`held_index`):
+otherwise its log would be ahead of those that could lead. It begins no election, keeps no samples of producers, and
+what it has is no content when a group is formed by force. At least two voters hold payloads beside one.
+
 Losses. A replica whose log is gone, damaged, or shorter than at its orderly close, and any volatile one that restarts,
 is a *learner*: it has no vote and counts for no quorum until an entry is committed that the others wrote after its loss
 (`ReplicaRejoined`). Where too few logs are left, a group forms by an operator's command (`qsctl member force-quorum`);
@@ -147,6 +153,7 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
   `test_preferred_instance_is_the_master_once_faults_have_ended`;
 - members: test_member_changes.py, test_created_members.py, their status: test_member_status.py, and under drawn faults
   `test_nothing_accepted_is_lost_while_members_change_under_random_faults`;
+- witnesses: test_witnesses.py, and under drawn faults those of members;
 - losses: `test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry`,
   `test_a_store_that_fails_silences_its_replica_and_another_takes_over`,
   `test_a_master_whose_disk_hangs_follows_until_the_disk_answers`, tests/dds, test_hanging_disk.py, tests/service,

@@ -82,6 +82,7 @@ class HandOver:
 
     def _can_lead(self, now: Nanoseconds, peer: Peer) -> bool:
         is_voter = self._members.is_voter(peer.name) and not peer.is_learner
+        is_voter = is_voter and not self._members.is_witness(peer.name)
         return is_voter and not self._preferences.is_drained(now, peer.name, peer.run)
 
     def most_up_to_date(self, now: Nanoseconds, mastery: Mastery) -> Peer | None:

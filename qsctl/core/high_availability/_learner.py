@@ -45,6 +45,7 @@ class Voter(NamedTuple):
 
     last: LastEntry
     floor: LastEntry
+    is_witness: bool = False
 
 
 class Learner:
@@ -117,8 +118,9 @@ class Learner:
     def formation(self, now: Nanoseconds) -> Formation | None:
         """Return how the group forms by itself; None: it does not, see `lack`."""
         rolls = self.rolls(now)
-        epoch, floor = _latest(rolls)
+        epoch, floor = _latest(rolls, self._with_payloads(rolls))
         if self._ballot.is_new:
+            _, floor = _latest(rolls)
             blank_count = self._own_vote + sum(_is_blank(roll) for roll in rolls)
             is_complete = blank_count == len(self._members.voters)
             has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= self._master_timeout_ns
@@ -137,7 +139,8 @@ class Learner:
             Refused: the group can still elect a master; the message names the remedy.
         """
         rolls = self.rolls(now)
-        epoch, floor = _latest([each for each in rolls if is_of_group(self._incarnation, each)])
+        of_group = [each for each in rolls if is_of_group(self._incarnation, each)]
+        epoch, floor = _latest(of_group, self._with_payloads(of_group))
         if self._can_elect(rolls):
             raise Refused(
                 f"{self._stream}: a quorum of the replicas that answer has its log",
@@ -172,7 +175,7 @@ class Learner:
                 "quorum: start the others, or accept the loss with `qsctl member force-quorum`"
             )
         if len(voters) >= needed and not self._can_elect(rolls):
-            wanted = max(each.floor for each in voters).index
+            wanted = max(max(each.last, each.floor) for each in voters).index
             return (
                 f"no replica that has a vote reaches entry {wanted}, which the group had: "
                 "start the others, or accept the loss with `qsctl member force-quorum`"
@@ -182,12 +185,23 @@ class Learner:
     def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
         """Return those that have a vote in one group with this one, itself among them."""
         group = self._incarnation or self._group_with_most(rolls)
-        own = [] if self._ballot.is_learner or not self._own_vote else [Voter(self._log.last, self._ballot.floor)]
+        own = (
+            []
+            if self._ballot.is_learner or not self._own_vote
+            else [Voter(self._log.last, self._ballot.floor, self._members.is_witness(self._members.name))]
+        )
         return own + [
-            Voter(LastEntry(roll.last_epoch, roll.last_index), LastEntry(roll.floor_epoch, roll.floor_index))
+            Voter(
+                LastEntry(roll.last_epoch, roll.last_index),
+                LastEntry(roll.floor_epoch, roll.floor_index),
+                self._members.is_witness(roll.sender),
+            )
             for roll in rolls
             if not roll.is_learner and is_of_group(group, roll)
         ]
+
+    def _with_payloads(self, rolls: Sequence[Roll]) -> list[Roll]:
+        return [each for each in rolls if not self._members.is_witness(each.sender)]
 
     def _group_with_most(self, rolls: Sequence[Roll]) -> int:
         return group_with_most(self._incarnation, self._ballot.state.left, self._log.last_index, rolls)
@@ -196,8 +210,10 @@ class Learner:
         """Return whether there is a replica for which a quorum would vote, itself among it."""
         voters = self._voters(rolls)
         return any(
-            candidate >= floor and sum(candidate >= max(each) for each in voters) >= self._members.quorum
-            for candidate, floor in voters
+            not is_witness
+            and candidate >= floor
+            and sum(candidate >= max(each.last, each.floor) for each in voters) >= self._members.quorum
+            for candidate, floor, is_witness in voters
         )
 
     @property
@@ -229,7 +245,7 @@ def _is_blank(roll: Roll) -> bool:
     return LastEntry(roll.last_epoch, roll.last_index) == NOTHING and (roll.is_new or not roll.is_learner)
 
 
-def _latest(rolls: Sequence[Roll]) -> tuple[int, LastEntry]:
-    """Return the latest epoch of any replica, and the most that any has."""
-    lasts = [LastEntry(roll.last_epoch, roll.last_index) for roll in rolls]
+def _latest(rolls: Sequence[Roll], counting: Sequence[Roll] | None = None) -> tuple[int, LastEntry]:
+    """Return the latest epoch of any replica, and the most that any of those has which count; None: all do."""
+    lasts = [LastEntry(roll.last_epoch, roll.last_index) for roll in (rolls if counting is None else counting)]
     return max((roll.epoch for roll in rolls), default=0), max(lasts, default=NOTHING)

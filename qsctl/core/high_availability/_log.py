@@ -118,6 +118,11 @@ class ReplicatedLog:
         """The index of the latest list of members; that of the snapshot: none is behind it."""
         return self._members[-1][0] if self._members else self.base.index
 
+    @property
+    def has_payloads(self) -> bool:
+        """Return whether an entry, or a record of the snapshot, has the payload of a sample."""
+        return any(type(each) is Enqueued and each.payload for each in (*self.base.records, *self._records))
+
     def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
         """Return records from an index behind `base.index` on, at most the given number."""
         at = first_index - self.base.index - 1

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability._octets_behind import OctetsBehind
@@ -19,8 +21,8 @@ from qsctl.core.high_availability._progress import (
     entries_that_fit,
 )
 from qsctl.core.high_availability._snapshot_pieces import SnapshotTransfer
-from qsctl.core.high_availability._staging import without_payloads
-from qsctl.core.high_availability.frames import Confirmed, Entries, Heartbeat, Snapshot, SnapshotPiece
+from qsctl.core.high_availability._staging import for_witness, without_payloads
+from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Heartbeat, Snapshot, SnapshotPiece
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.versions import HEARTBEATS, SNAPSHOT_PIECES, Versions
 from qsctl.instant import Nanoseconds
@@ -60,6 +62,7 @@ class Mastery:
         versions: Versions,
     ) -> None:
         self._stream = stream
+        self._members = members
         self._name = members.name
         self._epoch = epoch
         self._log = log
@@ -177,6 +180,13 @@ class Mastery:
         Only what is durable here: a master that crashes must not have given away what it then knows nothing of.
         """
         log, last_index = self._log, self._outgoing.durable_index
+        if not self._members.is_served(peer.name):
+            return False
+        if self._members.is_witness(peer.name):
+            # It votes for none that has less than itself: where it had more than the other members with payloads, none
+            # of these could be elected once this one is gone.
+            held_index = self.progress.held_index(now, self._master_timeout_ns // 2)
+            last_index = last_index if held_index is None else min(last_index, held_index)
         if peer.next_index <= log.base.index:
             return self._send_snapshot(now, peer)
         self._transfers.pop(peer.name, None)
@@ -197,10 +207,17 @@ class Mastery:
         """Send one frame; return how many entries it contains, and the octets of their payloads."""
         log, first_index = self._log, peer.next_index
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
-        made_of = (first_index, count_max, lacks_payloads, log.commit_index, now, self._incarnation(), peer.is_probed)
+        is_witness = self._members.is_witness(peer.name)
+        made_of = (
+            first_index, count_max, lacks_payloads, is_witness, log.commit_index, now, self._incarnation(),
+            peer.is_probed,
+        )  # fmt: skip
         if self._sent is None or self._sent[0] != made_of:
             records = log.records_from(first_index, count_max) if count_max else ()
-            entries = without_payloads(records) if lacks_payloads else tuple(records)
+            if is_witness:
+                entries: tuple[Entry, ...] = tuple(for_witness(records))
+            else:
+                entries = without_payloads(records) if lacks_payloads else tuple(records)
             count, payload_bytes = entries_that_fit(entries, is_probe=peer.is_probed)
             previous_index = max(first_index - 1, log.base.index)
             frame = Entries(
@@ -240,7 +257,10 @@ class Mastery:
             return self._send_whole_snapshot(now, peer)
         transfer = self._transfers.get(peer.name)
         if transfer is None or transfer.base.index < peer.next_index:
-            transfer = self._transfers[peer.name] = SnapshotTransfer(self._log.base, self._master_timeout_ns)
+            base = self._log.base
+            if self._members.is_witness(peer.name):
+                base = structs.replace(base, records=for_witness(base.records))
+            transfer = self._transfers[peer.name] = SnapshotTransfer(base, self._master_timeout_ns)
         base, has_sent = transfer.base, False
         for first, records in transfer.pieces(now):
             frame = SnapshotPiece(

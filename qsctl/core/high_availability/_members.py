@@ -5,6 +5,10 @@ those of Ongaro, *Consensus: Bridging Theory and Practice* (2014), sections 4.1 
 each quorum of the former members overlaps with each of the latter. A list of members takes effect at a replica once it
 is appended there, and is taken back with its entry.
 
+A witness has a vote and holds the entries without payloads: it is never master. Of the voters at least two hold
+payloads, and no more are witnesses than that. A name that was once a witness is none of the others any more: its log
+lacks payloads, which no index or epoch shows.
+
 A member is added as a learner: it receives the log and counts for no quorum until it is promoted. What the log lists
 from its beginning is the list that the group was formed with.
 """
@@ -12,6 +16,7 @@ from its beginning is the list that the group was formed with.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from msgspec import structs
 
@@ -19,6 +24,11 @@ from qsctl.core.admin.command import FirstMembers, MemberAction
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.records import MembersChanged
 from qsctl.errors import Refused
+
+WITNESS: Final = "it is a witness, which holds no payloads and is no master"
+
+PAYLOADS_MIN: Final = 2
+"""Voters that hold payloads beside a witness, at least: of one alone nothing would be left."""
 
 
 def quorum_of(replica_count: int) -> int:
@@ -105,13 +115,24 @@ class GroupMembers:
     def description(self) -> str:
         """Return what this replica is in the group, for people."""
         if self.name in self._voters:
-            return "it has a vote in the group"
+            return WITNESS if self.is_witness(self.name) else "it has a vote in the group"
         is_learner = self.name in self.latest.learners
         return "it has no vote in the group before it is promoted" if is_learner else "it was removed from the group"
 
     def is_voter(self, name: str) -> bool:
         """Return whether a replica has a vote."""
         return name in self._voters
+
+    def is_witness(self, name: str) -> bool:
+        """Return whether a member holds no payloads."""
+        return name in self.latest.witnesses
+
+    def is_served(self, name: str) -> bool:
+        """Return whether a member may be sent entries: that a witness is one must be committed first.
+
+        Else another master, which lacks that entry, could take what it has for a log with payloads.
+        """
+        return name not in self.latest.witnesses or name in self._committed.witnesses
 
     def is_quorum(self, names: Collection[str]) -> bool:
         """Return whether the voters among these names are a quorum."""
@@ -126,10 +147,18 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     """
     voters, learners = former.voters, former.learners
     is_member = name in voters or name in learners
-    if action is MemberAction.ADD:
+    if action in (MemberAction.ADD, MemberAction.ADD_WITNESS):
         if is_member:
             raise Refused(f"{former.queue}: {name} is a member already", remedy="Name another one.")
-        return structs.replace(former, learners=(*learners, name))
+        witnesses = former.witnesses
+        if action is MemberAction.ADD and name in witnesses:
+            raise Refused(
+                f"{former.queue}: {name} was a witness, whose log has no payloads",
+                remedy="Add a member of another name, or add it with --witness.",
+            )
+        if action is MemberAction.ADD_WITNESS and name not in witnesses:
+            witnesses = (*witnesses, name)
+        return structs.replace(former, learners=(*learners, name), witnesses=witnesses)
     if not is_member:
         raise Refused(
             f"{former.queue}: {name} is not a member; there are {', '.join((*voters, *learners))}",
@@ -139,8 +168,25 @@ def changed_members(former: MembersChanged, action: MemberAction, name: str) -> 
     if action is MemberAction.PROMOTE:
         if name in voters:
             raise Refused(f"{former.queue}: {name} has a vote already", remedy="Name a learner.")
-        return structs.replace(former, voters=(*voters, name), learners=left)
+        return _checked(structs.replace(former, voters=(*voters, name), learners=left))
     remaining = tuple(each for each in voters if each != name)
     if not remaining:
         raise Refused(f"{former.queue}: {name} is the only member that has a vote", remedy="Add another one first.")
-    return structs.replace(former, voters=remaining, learners=left)
+    return _checked(structs.replace(former, voters=remaining, learners=left))
+
+
+def _checked(changed: MembersChanged) -> MembersChanged:
+    """Return these members.
+
+    Raises:
+        Refused: too few of the voters hold payloads.
+    """
+    witness_count = len(set(changed.voters).intersection(changed.witnesses))
+    data_count = len(changed.voters) - witness_count
+    if witness_count and (data_count < PAYLOADS_MIN or witness_count > data_count):
+        raise Refused(
+            f"{changed.queue}: of the {len(changed.voters)} voters that there would be, {data_count} hold payloads and "
+            f"{witness_count} {'is a witness' if witness_count == 1 else 'are witnesses'}",
+            remedy=f"At least {PAYLOADS_MIN} voters hold payloads, and no more are witnesses than that.",
+        )
+    return changed

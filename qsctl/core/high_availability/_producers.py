@@ -165,6 +165,8 @@ class Producers:
             self._accept(queue, identity, index, is_master=False)
         elif self._allegiance.has_lost_master(now) and self.remembers:
             self.reject(name, identity, lacks_master=True)
+        elif self._members.is_witness(self._members.name):
+            self.reject(name, identity)  # it holds no payloads, and is never the master that orders the sample
         else:
             self.staging.stage(now, name, write)
 

@@ -190,6 +190,21 @@ class Progress:
     def _voters(self) -> Iterator[Peer]:
         return (each for each in self if not each.is_learner and self._members.is_voter(each.name))
 
+    def held_index(self, now: Nanoseconds, within_ns: Nanoseconds) -> int | None:
+        """Return the index up to which each voter with payloads holds the log that was level lately; None: none was.
+
+        One that has not confirmed anything to this master yet counts as long.
+        """
+        return min(
+            (
+                each.match_index
+                for each in self._voters()
+                if not self._members.is_witness(each.name)
+                and now - (each.level_at_ns if each.has_confirmed else each.heard_at_ns) <= within_ns
+            ),
+            default=None,
+        )
+
     def quorum_index(self, own_index: int) -> int:
         """Return the highest index that a quorum of voters holds; `own_index` is durable at the master."""
         members = self._members

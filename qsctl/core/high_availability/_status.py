@@ -105,6 +105,7 @@ def _member(replica: Replica, now: Nanoseconds, name: str) -> MemberStatus:
             version=VERSION,
             disk=_disk(replica, replica.disk.hangs),
             master_priority=replica.preferences.own.priority,
+            is_witness=replica.members.is_witness(name),
         )
     known = MemberStatus(
         name,
@@ -112,6 +113,7 @@ def _member(replica: Replica, now: Nanoseconds, name: str) -> MemberStatus:
         version=replica.versions.noted(name),
         disk=_disk(replica, None),
         master_priority=replica.preferences.announced_priority(now, name),
+        is_witness=replica.members.is_witness(name),
     )
     peer = mastery.progress.get(name) if mastery is not None else None
     if mastery is not None and peer is not None and peer.has_confirmed:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never, cast
 
-from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, StepDown
+from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, MemberAction, StepDown
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -414,11 +414,14 @@ class Member:
         """
         if type(request.command) is not GetMessages or not matches(request.target, self.name):
             return None
-        if request.command.allows_stale:
-            return None
         name = "/".join(each for _, each in request.command.queue.bare.names)
         replica = self._by_queue.get(name)
-        if replica is None or replica.master:
+        if replica is None:
+            return None
+        if replica.members.is_witness(self.name):
+            error = Refused(f"{name}: {self.name} is a witness, and holds no samples", remedy="Read at another member.")
+            return CommandReply(request.request, self.name, refusal(error))
+        if replica.master or request.command.allows_stale:
             return None
         error = Refused(
             f"{name} has no master now, and what this member holds may not be all: "
@@ -459,6 +462,11 @@ class Member:
                     self._collect(now)
                 return Reply(ReturnCode.OK, f"{replica.stream}: {self.name} hands over to {successor}")
             case ChangeMembers():
+                if command.queue is None and command.action is MemberAction.ADD_WITNESS:
+                    raise Refused(
+                        f"{replica.stream}: a witness could not carry out the commands of the configuration",
+                        remedy="Add it as a member; it can be a witness of queues.",
+                    )
                 changed = replica.check_member_change(now, command.action, command.member)
                 reply = Reply(ReturnCode.OK, _list_of(changed))
                 if command.is_trial:
@@ -662,4 +670,6 @@ def _has_log(stored: StoredLog) -> bool:
 def _list_of(members: MembersChanged) -> str:
     """Return the members of a group in a sentence."""
     learners = f"; learners: {', '.join(members.learners)}" if members.learners else ""
-    return f"{members.queue}: voters: {', '.join(members.voters)}{learners}"
+    present = [each for each in members.witnesses if each in (*members.voters, *members.learners)]
+    witnesses = f"; witnesses: {', '.join(present)}" if present else ""
+    return f"{members.queue}: voters: {', '.join(members.voters)}{learners}{witnesses}"

@@ -31,10 +31,10 @@ from qsctl.core.high_availability._epochs import SeenEpochs
 from qsctl.core.high_availability._followed import Fed, Followed, Unplayable
 from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_another_group, right_group
 from qsctl.core.high_availability._hand_over import HandOver
-from qsctl.core.high_availability._learner import Learner
+from qsctl.core.high_availability._learner import Formation, Learner
 from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
-from qsctl.core.high_availability._members import GroupMembers, changed_members, is_quorum
+from qsctl.core.high_availability._members import WITNESS, GroupMembers, changed_members, is_quorum
 from qsctl.core.high_availability._preferences import OwnPreference, Preferences
 from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability._progress import NEVER_NS
@@ -60,7 +60,14 @@ from qsctl.core.high_availability.frames import (
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.versions import CONDITIONS, FIRST_MEMBERS, MEMBER_CHANGES, PREFERENCES, Versions
+from qsctl.core.high_availability.versions import (
+    CONDITIONS,
+    FIRST_MEMBERS,
+    MEMBER_CHANGES,
+    PREFERENCES,
+    WITNESSES,
+    Versions,
+)
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
@@ -762,6 +769,13 @@ class Replica:
                 remedy="Upgrade all members first.",
             )
         changed = changed_members(self.members.latest, action, name)
+        needing = [*(peer.name for peer in present), *((name,) if action is MemberAction.PROMOTE else ())]
+        if changed.witnesses and (earlier := [each for each in needing if self.versions.of(each) < WITNESSES]):
+            raise Refused(
+                f"{self.stream}: {', '.join(dict.fromkeys(earlier))} cannot follow a list with a witness: of an "
+                "earlier version",
+                remedy="Upgrade all members first.",
+            )
         # One that has not confirmed the first entry of this epoch is only taken to be there, and may have no vote.
         confirming = [peer for peer in present if peer.match_index >= self.clients.own_epoch_index]
         heard = [self.name, *(peer.name for peer in confirming if not peer.is_learner)]
@@ -801,8 +815,11 @@ class Replica:
 
     def _look_at_members(self, now: Nanoseconds) -> None:
         """Do what follows from a change of the members that the log lists."""
+        was_witness = self.members.is_witness(self.name)
         if self.members.look():
             self._follow_members(now)
+            if self.members.is_witness(self.name) and not was_witness and self.log.has_payloads:
+                self.fall_back(now, "it is a witness now, and drops payloads")
 
     def _follow_members(self, now: Nanoseconds) -> None:
         if self.mastery is not None:
@@ -900,7 +917,7 @@ class Replica:
             for place in passed_on:
                 self.producers.accept(records[place], conflict + place)
         matched = conflict - 1 + len(records)
-        if not self._commit_to(now, min(entries.commit_index, matched)):
+        if self.ballot.awaits_beginning or not self._commit_to(now, min(entries.commit_index, matched)):
             self._confirm(entries, 0, agreed=False)
             return ""
         lacks_payload = len(records) < len(lacking)
@@ -1051,7 +1068,12 @@ class Replica:
         if self.master:
             raise Refused(f"{self.stream}: {self.master} is its master", remedy="There is nothing to force.")
         formation = self._learner.forced(now)
-        own, longest = self.log.last, max(self.log.last, formation.floor)
+        own, longest = self.log.last, self._longest(formation)
+        if self.members.is_witness(self.name) and own > longest:
+            return (
+                f"{self.stream}: this witness drops its {own.index} entries, of which no member that answers has more "
+                f"than {longest.index}, and votes for a log of these"
+            )
         if formation.group:
             return (
                 f"{self.stream}: what this replica has, {self.follower.held_count()} samples, is of another creation "
@@ -1077,8 +1099,14 @@ class Replica:
             self._change_group(now, formation.group)
             return
         if not self.ballot.is_learner:
-            longest = max(self.log.last, formation.floor)
-            if self.ballot.floor > longest:
+            longest = self._longest(formation)
+            if self.log.last > longest:  # of a witness: it is no content, and would withhold its vote for ever
+                epoch, vote = self.epoch, self.ballot.state.vote
+                self._begin_with(now, EMPTY)
+                self.ballot.regain_vote(epoch, vote, longest)
+                self.outgoing.write_hard_state(self.ballot.state)
+                self._become(now, self._passive_role, "", "a witness dropped its log by an operator's word")
+            elif self.ballot.floor > longest:
                 self.ballot.regain_vote(self.epoch, self.ballot.state.vote, longest)
                 self.outgoing.write_hard_state(self.ballot.state)
             return
@@ -1091,6 +1119,10 @@ class Replica:
                 self._look_at_members(now)
                 self.outgoing.write_records(index + 1, (), truncates=True)
         self._form(now, is_forced=True)
+
+    def _longest(self, formation: Formation) -> LastEntry:
+        """Return the last entry of the longest log with payloads that is left."""
+        return formation.floor if self.members.is_witness(self.name) else max(self.log.last, formation.floor)
 
     def agree(self) -> None:
         """Note the incarnation of the group, once an entry that contains it is committed."""
@@ -1170,6 +1202,9 @@ class Replica:
         if self.log.last < self.ballot.floor:
             wanted = self.ballot.floor.index
             self._become(now, Role.SLAVE, "", f"its log ends before entry {wanted}, which the group had")
+            return
+        if self.members.is_witness(self.name):
+            self._become(now, Role.SLAVE, "", WITNESS)
             return
         if self.disk.hangs or self.preferences.own.is_drained:
             self._become(now, Role.SLAVE, "", DISK_HANGS if self.disk.hangs else DRAINED)

@@ -30,7 +30,10 @@ FIRST_MEMBERS: Final = 8
 PREFERENCES: Final = 9
 """Version from which on a member receives `Preference` frames."""
 
-VERSION: Final = 9
+WITNESSES: Final = 10
+"""Version from which on a member follows a list of members with witnesses."""
+
+VERSION: Final = 10
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256

@@ -143,6 +143,8 @@ class MemberStatus(msgspec.Struct, frozen=True):
     """`ok`, `hangs` (no sync ends), `none` (a volatile queue); empty: unknown."""
     master_priority: int | None = None
     """Its priority as master; None also of a member that announced none lately."""
+    is_witness: bool = False
+    """Whether the log lists it as one that holds no payloads and is no master."""
 
 
 class ReplicationStatus(msgspec.Struct, frozen=True):

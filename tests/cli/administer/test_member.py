@@ -28,6 +28,16 @@ def test_members_of_what_is_not_replicated_are_not_changed(qsctl: Shell, action:
     assert "the configuration has no replicas here" in done.err
 
 
+def test_witness_of_what_is_not_replicated_is_not_added(qsctl: Shell) -> None:
+    for named in ("Orders", "--configuration"):
+        done = qsctl("member", "add", "Orders_W", named, "--witness", "--dry-run")
+        assert (done.status, done.out) == (ExitStatus.REFUSED, "")
+        assert "has no replicas here" in done.err
+    done = qsctl("member", "add", "Orders_W", "--witness")
+    assert done.status == ExitStatus.USAGE
+    assert "qsctl member add Orders_W Orders" in done.err
+
+
 def test_queue_whose_members_change_must_exist(qsctl: Shell) -> None:
     assert qsctl("member", "add", "Orders_D", "Other").status == ExitStatus.NOT_FOUND
 

@@ -64,6 +64,17 @@ def test_next_step_of_a_replacement_follows_from_the_members(
     assert replacement.steps(rows(voters, learners)) == left
 
 
+def test_witness_is_the_goal_of_no_move_and_completes_a_replacement() -> None:
+    service, status = led("Q1", "A", "AW")
+    assert status.replication is not None
+    members = tuple(structs.replace(each, is_witness=each.name == "W") for each in status.replication.members)
+    replication = structs.replace(status.replication, members=members)
+    found = FromService(service, structs.replace(status, replication=replication))
+    other = FromService(service, structs.replace(found.body, queue_name="Q2"))
+    assert moves_to_spread([found, other]) == []
+    assert MemberReplacement("V", "W").next_step(members_seen([found])) is None
+
+
 def test_replacement_is_refused_without_a_master_and_between_strangers() -> None:
     with pytest.raises(Refused, match="no master now"):
         MemberReplacement("A", "D").next_step(rows("ABC", master="Z"))

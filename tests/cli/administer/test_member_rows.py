@@ -14,7 +14,7 @@ from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from tests.transport.monitoring_bodies import STATUS
 
 LEVEL = MemberStatus("A", True, "master", 9, 9, 0, 0, 0, 0, 6, "ok", 10)
-BEHIND = MemberStatus("B", True, "slave", 5, 4, 4, 700, 3 * SECOND_NS // 2, 40 * MILLISECOND_NS, 6, "hangs", 0)
+BEHIND = MemberStatus("B", True, "slave", 5, 4, 4, 700, 3 * SECOND_NS // 2, 40 * MILLISECOND_NS, 6, "hangs", 0, True)
 DEAD = MemberStatus("C", True)
 LEARNER = MemberStatus("D", False, "learner", 9, None, 0, 0, 0, 0, 5)
 OF_MASTER = ReplicationStatus("master", 3, "A", 3, 2, 2, True, 9, 9, 9, "elected", (LEVEL, BEHIND, DEAD, LEARNER))
@@ -44,7 +44,7 @@ def test_members_are_shown_as_the_master_knows_them() -> None:
     (block,) = Members(members).blocks()
     assert table_of(block) == [
         ["A", "voter", "master", 9, 9, 0, 0, "0.0", "0.0", 6, "ok", 10],
-        ["B", "voter", "slave", 5, 4, 4, 700, "1.5", "0.0", 6, "hangs", 0],
+        ["B", "witness", "slave", 5, 4, 4, 700, "1.5", "0.0", 6, "hangs", 0],
         ["C", "voter", "?", "?", "?", "?", "?", "?", "?", "?", "?", "?"],
         ["D", "learner", "learner", 9, "?", 0, 0, "0.0", "0.0", 5, "?", "?"],
     ]

@@ -345,6 +345,18 @@ def changes_members_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "check_member_change", check_at_once)
 
 
+def lets_a_witness_lead(patch: pytest.MonkeyPatch) -> None:
+    """A witness begins elections as any other voter: its log is as long."""
+    stand = Replica._stand
+
+    def stand_all_the_same(self: Replica, now: int, reason: str) -> None:
+        self.members.is_witness = lambda name: False  # type: ignore[method-assign]
+        stand(self, now, reason)
+        del self.members.is_witness
+
+    patch.setattr(Replica, "_stand", stand_all_the_same)
+
+
 def carries_commands_out_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Each member changes its configuration when a command comes to it."""
     patch.setattr(Configuration, "takes", lambda self, request: False)

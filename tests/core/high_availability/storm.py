@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from qsctl.core.admin.command import ChangeMembers, MemberAction
-from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
+from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES, for_witness
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import MembersChanged, QueueRecord
 from tests.core.high_availability.cluster import (
     OTHER_READER,
     READER,
@@ -66,6 +66,8 @@ class Storm:
         """How often a sample came without the flag."""
         self.done: set[int] = set()
         self.masters: dict[int, str] = {}
+        self.witnesses: set[str] = set()
+        """Members that hold no payloads, or did not."""
         self.committed: dict[int, tuple[int, QueueRecord]] = {}
         self.joined: set[tuple[str, int]] = set()
         self.loss = 0.0
@@ -99,7 +101,14 @@ class Storm:
             self.lists.add(tuple(sorted(replica.members.voters)))
         log = replica.log
         for index in range(log.base.index + 1, log.commit_index + 1):
-            assert self.committed.setdefault(index, log.entry(index)) == log.entry(index)
+            epoch, record = log.entry(index)
+            if isinstance(record, MembersChanged):
+                self.witnesses.update(record.witnesses)
+            if process.name not in self.witnesses:
+                assert self.committed.setdefault(index, (epoch, record)) == (epoch, record)
+            elif index in self.committed:
+                first_epoch, first = self.committed[index]
+                assert (first_epoch, for_witness([first])) == (epoch, for_witness([record]))
         sent, process.sent = process.sent, []
         for message in sent:
             if isinstance(message, WriteAcknowledgment):
@@ -178,7 +187,7 @@ class Storm:
             action = self.random.choice([*MemberAction])
             candidates = learners if action is MemberAction.PROMOTE and learners else NAMES
             name = self.random.choice(candidates)
-            if action is MemberAction.ADD and name not in self.cluster.processes:
+            if action in (MemberAction.ADD, MemberAction.ADD_WITNESS) and name not in self.cluster.processes:
                 joined = self.cluster.join(name)
                 joined._jitter, joined.compacted_over_count = self.random.random, 12
             self.change_count += 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from qsctl.core.high_availability._staging import for_witness
 from qsctl.core.high_availability.roles import Role, RoleChanged
-from qsctl.core.records import Record
+from qsctl.core.records import MembersChanged, Record
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
@@ -63,6 +64,8 @@ class CommittedIsNeverOverwritten(Invariant):
         """Committed entries (epoch and record) by index, by stream and creation of its queues."""
         self._compacted: dict[tuple[str, int], dict[int, Record]] = {}
         """Records of entries that a snapshot replaced before they could be compared, by index."""
+        self._witnesses: set[str] = set()
+        """Members that hold no payloads, or did not."""
         self._looked: dict[tuple[int, str], tuple[int, int]] = {}
         """The incarnation and the commit index of each replica at its latest comparison."""
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}
@@ -111,7 +114,16 @@ class CommittedIsNeverOverwritten(Invariant):
                     continue
                 self.checked_count += 1
                 epoch, record = log.entry(index)[:2]
-                first_epoch, first = committed.setdefault(index, (epoch, record))
+                if isinstance(record, MembersChanged):
+                    self._witnesses.update(record.witnesses)
+                if replica.name not in self._witnesses:
+                    first_epoch, first = committed.setdefault(index, (epoch, record))
+                elif index in committed:
+                    first_epoch, first = committed[index]
+                    if for_witness([first]) == for_witness([record]):
+                        first = record
+                else:
+                    continue
                 if (first_epoch, first) != (epoch, record):
                     self.violate(
                         f"{stream}: entry {index} is {record} of epoch {epoch} at {service}, and was committed as "
