@@ -83,8 +83,8 @@ process have an effect where they are of this group; votes and confirmations hav
 all that the receiver lists may be gone: its answer to a question of the receiver counts where it has more of the log
 (`epochs`). One that was removed and missed it gets no vote of those that did not: their logs are more up to date.
 
-Witnesses. A voter that holds the entries without payloads (`for_witness`); an operator's command adds it as one, and the
-list of members in the log names it for good, so that its log never counts as one with payloads. A master sends it
+Witnesses. A voter that holds the entries without payloads (`for_witness`); an operator's command adds it as one, and
+the list of members in the log names it for good, so that its log never counts as one with payloads. A master sends it
 entries once that list is committed, and only those that each other voter has that was level lately (`held_index`):
 otherwise its log would be ahead of those that could lead. It begins no election, keeps no samples of producers, and
 what it has is no content when a group is formed by force. At least two voters hold payloads beside one.
