@@ -21,8 +21,16 @@ from qsctl.core.high_availability._progress import (
     entries_that_fit,
 )
 from qsctl.core.high_availability._snapshot_pieces import SnapshotTransfer
-from qsctl.core.high_availability._staging import for_witness, without_payloads
-from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Heartbeat, Snapshot, SnapshotPiece
+from qsctl.core.high_availability._staging import without_payloads
+from qsctl.core.high_availability.frames import (
+    Confirmed,
+    Entries,
+    Entry,
+    Heartbeat,
+    Snapshot,
+    SnapshotPiece,
+    for_witness,
+)
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.versions import HEARTBEATS, SNAPSHOT_PIECES, Versions
 from qsctl.instant import Nanoseconds

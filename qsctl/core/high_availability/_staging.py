@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final, TypeAlias, TypeVar
-
-from msgspec import structs
+from typing import Final, TypeAlias
 
 from qsctl.core.high_availability.frames import Entry, Ordered
 from qsctl.core.messages import SampleFlag, Write
-from qsctl.core.records import Enqueued, QueueRecord, Record
+from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
@@ -29,8 +27,6 @@ REPLICATE: Final = int(SampleFlag.REPLICATE)
 Key = tuple[str, SampleIdentity]
 """A queue, by its full name, and a sample."""
 
-
-Recorded = TypeVar("Recorded", bound=Record)
 
 Staged: TypeAlias = tuple[Write, Nanoseconds]
 """A sample that waits, and since when."""
@@ -141,14 +137,6 @@ def without_payloads(records: Sequence[QueueRecord]) -> tuple[Entry, ...]:
         else record
         for record in records
     )
-
-
-def for_witness(records: Sequence[Recorded]) -> list[Recorded]:
-    """Return the records without the payloads of samples: a witness holds none."""
-    return [
-        structs.replace(record, payload=b"", payload_from=None) if type(record) is Enqueued else record
-        for record in records
-    ]
 
 
 def _enqueued(ordered: Ordered, write: Write) -> Enqueued:

@@ -10,12 +10,14 @@ entry with it is committed yet, as far as the sender knows.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from qsctl.core.messages import Write
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import Enqueued, QueueRecord, Record
 from qsctl.identity import Count, SampleIdentity
 from qsctl.instant import Nanoseconds
 
@@ -227,10 +229,20 @@ class Preference(msgspec.Struct, frozen=True, array_like=True, tag="preference",
     incarnation: int = 0
 
 
+Recorded = TypeVar("Recorded", bound=Record)
+
 OfMaster: TypeAlias = Entries | Heartbeat | Snapshot | SnapshotPiece
 """What only the master of an epoch sends; a replica confirms each."""
 
 Frame: TypeAlias = Canvass | Vote | OfMaster | Confirmed | Roll | Relayed | Farewell | ConditionReport | Preference
+
+
+def for_witness(records: Sequence[Recorded]) -> list[Recorded]:
+    """Return the records without the payloads of samples: a witness holds none."""
+    return [
+        structs.replace(record, payload=b"", payload_from=None) if type(record) is Enqueued else record
+        for record in records
+    ]
 
 
 def has_samples(frame: Frame) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from qsctl.core.admin.command import ChangeMembers, MemberAction
-from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES, for_witness
-from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
+from qsctl.core.high_availability.frames import Frame, for_witness
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
 from qsctl.core.records import MembersChanged, QueueRecord

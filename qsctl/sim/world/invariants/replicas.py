@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from qsctl.core.high_availability._staging import for_witness
+from qsctl.core.high_availability.frames import for_witness
 from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.records import MembersChanged, Record
 from qsctl.identity import SampleIdentity
