@@ -38,13 +38,12 @@ def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
 
 
 def fill(domain: int) -> None:
-    """Let the queue hold all samples, and write enough about them that the members compact their logs."""
+    """Let the queue hold all samples."""
     with QueueProducer("Orders", domain, window_count=4) as producer:
         producer.wait_for_queue(PATIENCE_S)
         for _ in range(SAMPLES):
             producer.write(PAYLOAD, timeout_s=PATIENCE_S)
         assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
-    reject(domain, SAMPLES)
 
 
 def reject(domain: int, wanted_count: int) -> None:
@@ -83,6 +82,7 @@ def test_wiped_member_of_a_queue_that_holds_much_catches_up(
     fill(domain)
     filled_s, elected_count = time.monotonic() - began_s, latest_epoch(cluster) - elected_count
     filling_s = max(longest_gap_s(service.directory) for service in cluster.services.values())
+    reject(domain, SAMPLES)  # enough is written about them that the members compact their logs
     cluster.await_all(watched_service.QUEUE)
     reject(domain, SAMPLES // 4)  # a master that was elected meanwhile compacts its log with the next entries
     master = cluster.await_all(watched_service.QUEUE)

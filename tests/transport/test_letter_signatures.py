@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import random
 from collections.abc import Sequence
 from itertools import permutations
@@ -28,7 +29,13 @@ from qsctl.transport.dds.replicas.letter_box import (
     LetterBox,
     Seen,
 )
-from qsctl.transport.dds.replicas.letter_signatures import WINDOW_COUNT, ClusterKeys, LetterDenial, LetterSigner
+from qsctl.transport.dds.replicas.letter_signatures import (
+    WINDOW_COUNT,
+    ClusterKeys,
+    LetterDenial,
+    LetterSigner,
+    PreparedKey,
+)
 from qsctl.transport.dds.replicas.replica_letters import PIECE_BYTES_MAX, Piece, piece_from_octets
 
 VOTE = Vote("P/S/Orders", "A", 2, 3, True, True)
@@ -356,3 +363,11 @@ def test_processes_are_forgotten_in_the_order_of_their_latest_letters(
     assert b.refused == {"replayed": 3}
     assert b.box._signer is not None
     assert len(b.box._signer._accepted) == 3
+
+
+@pytest.mark.parametrize("size", [1, 32, 64, 65, 200])
+def test_prepared_key_makes_the_digests_of_rfc_2104(size: int) -> None:
+    key, data = bytes(range(size)), b"what is covered"
+    prepared = PreparedKey(key)
+    assert prepared.mac(data) == hmac.digest(key, data, "sha256")
+    assert prepared.mac(b"") == hmac.digest(key, b"", "sha256"), "the prepared digests are as before"

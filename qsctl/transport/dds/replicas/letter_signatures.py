@@ -41,6 +41,9 @@ RUNS_MAX: Final = 4_096
 
 _CONTEXT: Final = b"qsctl letter"
 _HEAD: Final = struct.Struct(">QQQQQQQ")
+_BLOCK_BYTES: Final = 64
+_INNER: Final = bytes(each ^ 0x36 for each in range(256))
+_OUTER: Final = bytes(each ^ 0x5C for each in range(256))
 
 
 class LetterDenial(StrEnum):
@@ -65,6 +68,28 @@ REASONS: Final = {
 """What each reason means, for the log and for the status of replicas."""
 
 
+class PreparedKey:
+    """A key whose part of each digest is computed once: that is most of the cost of a short HMAC [RFC 2104].
+
+    Copies of two plain digests cost less than half of a copied `hmac.HMAC`.
+
+    Args:
+        key: its octets.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        block = (sha256(key).digest() if len(key) > _BLOCK_BYTES else key).ljust(_BLOCK_BYTES, b"\0")
+        self._inner = sha256(block.translate(_INNER))
+        self._outer = sha256(block.translate(_OUTER))
+
+    def mac(self, data: bytes) -> bytes:
+        """Return the HMAC-SHA256 of octets."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(data)
+        outer.update(inner.digest())
+        return outer.digest()
+
+
 class ClusterKeys:
     """The keys of a cluster, as a process has them now.
 
@@ -79,8 +104,8 @@ class ClusterKeys:
     def __init__(self, file: Path, *, accepts_unsigned: bool = False) -> None:
         self._file = file
         self.accepts_unsigned = accepts_unsigned
-        self.by_number: dict[bytes, hmac.HMAC] = {}
-        """A digest that begins with the key, for each key by its number: made once, since that is most of its cost."""
+        self.by_number: dict[bytes, PreparedKey] = {}
+        """Each key by its number."""
         self.read_again()
 
     def read_again(self) -> tuple[str, ...]:
@@ -90,7 +115,7 @@ class ClusterKeys:
             NotFound, Refused, InvalidInput: the file cannot be used; the former keys remain.
         """
         keys = read_keys(self._file)
-        self.by_number = {each.number: hmac.new(each.octets, digestmod="sha256") for each in keys}
+        self.by_number = {each.number: PreparedKey(each.octets) for each in keys}
         return tuple(map(str, keys))
 
 
@@ -112,7 +137,7 @@ class LetterSigner:
         """Return the signatures of a fragment for these runs of its recipients, and the way by which it is sent."""
         covered = _covered(piece, passes=passes)
         keys = self._keys.by_number.items()
-        return tuple(Signature(number, run, _mac(key, covered, run)) for number, key in keys for run in runs)
+        return tuple(Signature(number, run, key.mac(covered + run.encode())) for number, key in keys for run in runs)
 
     def check(self, piece: Piece, *, passes: bool = False) -> LetterDenial | None:
         """Return the reason for which a fragment is refused; None: it is accepted, and remembered."""
@@ -126,7 +151,8 @@ class LetterSigner:
         own = next((each for each in known if each.run == self._run), None)
         if own is None:
             return LetterDenial.OTHER_RUN
-        if not hmac.compare_digest(own.mac, _mac(keys[own.key], _covered(piece, passes=passes), self._run)):
+        mac = keys[own.key].mac(_covered(piece, passes=passes) + self._run.encode())
+        if not hmac.compare_digest(own.mac, mac):
             return LetterDenial.WRONG_SIGNATURE
         return self._remember(piece)
 
@@ -178,9 +204,3 @@ def _covered(piece: Piece, *, passes: bool) -> bytes:
     sender, run = piece.sender.encode(), piece.run.encode()
     head = _HEAD.pack(piece.number, piece.index, piece.count, passes, len(sender), len(run), len(piece.data))
     return b"".join((_CONTEXT, head, sender, run, sha256(piece.data).digest()))
-
-
-def _mac(key: hmac.HMAC, covered: bytes, run: str) -> bytes:
-    mac = key.copy()
-    mac.update(covered + run.encode())
-    return mac.digest()
