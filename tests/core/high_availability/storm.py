@@ -28,6 +28,10 @@ from tests.core.high_availability.member_commands import RESOURCE, command
 NAMES = "abcdef"
 """Of the processes that are members from the beginning, and of those that can become members."""
 
+REFUSED = ("more than one above", "it is not a member", "it is of another creation of the queue")
+"""Why a replica refuses frames that no stranger sent: it was away for long, one of the two was removed, or the entry of
+the first master of one of them was not committed."""
+
 
 def payload_of(number: int) -> bytes:
     """Of every second sample one that is not sent again to replicas that have it from the producer."""
@@ -95,6 +99,8 @@ class Storm:
                 if (process.name, recipient) not in cluster.cuts and random.random() >= self.loss:
                     delay_ns = random.choice((1, 1, 2, 7)) * STEP_NS
                     self.delayed.append((cluster.now + delay_ns, process.name, recipient, frame))
+        for refusal in process.member.pop_refusals():  # all frames are of replicas, none is forged
+            assert any(each in refusal.reason for each in REFUSED), refusal
         replica = process.replica
         if replica.is_master:
             assert self.masters.setdefault(replica.epoch, process.name) == process.name
