@@ -87,6 +87,21 @@ class Mastery:
         self.octets = OctetsBehind(log)
         self.progress = Progress(members, log.last_index, now)
         self.heartbeat_at_ns = now
+        self._leads_until_ns: Nanoseconds | None = None
+        """Until when it goes on without a quorum; None: it has not lacked one yet."""
+
+    def may_lead(self, now: Nanoseconds) -> bool:
+        """Return whether it may go on: a quorum confirmed what was sent to it, or none can have done so yet.
+
+        An election makes the queues anew and syncs an entry before the first sign of the master leaves. Where that took
+        longer than `master_timeout`, the others have as long again.
+        """
+        if self.has_quorum(now):
+            return True
+        if self._leads_until_ns is None:
+            is_confirmed = any(peer.has_confirmed for peer in self.progress)
+            self._leads_until_ns = 0 if is_confirmed else now + self._master_timeout_ns
+        return now <= self._leads_until_ns
 
     def has_quorum(self, now: Nanoseconds) -> bool:
         """Return whether a quorum confirmed what was sent to it within `master_timeout`.

@@ -337,7 +337,7 @@ class Replica:
     def _leads(self, now: Nanoseconds) -> bool:
         """Return whether a master may go on; else let it follow."""
         assert self.mastery is not None, "it is a master"
-        if self.mastery.has_quorum(now):
+        if self.mastery.may_lead(now):
             return True
         self._follow(now, "", "no quorum of replicas answered within master_timeout")
         return False

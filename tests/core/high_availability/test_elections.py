@@ -501,3 +501,37 @@ def test_a_master_that_was_paused_commits_nothing_by_letters_that_waited() -> No
     cluster.gather(master)
     cluster.send_all(write(1, attempt=2))
     cluster.run_until(lambda: any((1, 1) in process.answers() for process in cluster))
+
+
+def elected_slowly() -> tuple[Cluster, Process]:
+    """A cluster whose first master needed longer than `master_timeout` for its election, and that process."""
+    cluster = Cluster(3)
+    cluster.run_until(cluster.masters)
+    master = cluster[cluster.masters()[0]]
+    master.run(cluster.now)  # it looks at the time when a letter was read, before anything leaves
+    cluster.now += 2 * TIMEOUT_NS
+    return cluster, master
+
+
+def test_master_whose_election_took_longer_than_the_timeout_leads() -> None:
+    cluster, master = elected_slowly()
+    cluster.run_until(lambda: master.replica.log.commit_index >= master.replica.clients.own_epoch_index)
+    assert (master.replica.is_master, master.replica.epoch) == (True, 1)
+    cluster.run_for(3 * TIMEOUT_NS)
+    assert (cluster.masters(), master.replica.epoch) == ([master.name], 1)
+
+
+def test_master_whose_election_took_long_follows_when_no_quorum_answers() -> None:
+    cluster, master = elected_slowly()
+    cluster.cut(master.name)
+    cluster.run_for(TIMEOUT_NS + 2 * STEP_NS)
+    assert not master.replica.is_master
+    assert master.replica.log.commit_index == 0
+
+
+def test_master_that_was_confirmed_has_no_time_beyond_the_timeout() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.cut(master.name)
+    master.run(cluster.now + TIMEOUT_NS + STEP_NS)
+    assert not master.replica.is_master
