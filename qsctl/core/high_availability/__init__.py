@@ -61,10 +61,11 @@ others. It waits as long for their votes before the next trial, and longer after
 vote for one candidate an epoch, whose last entry is no less up to date than theirs: first by epoch, then by index. A
 vote leaves once it is durable. A replica that confirmed a master's frame votes for no other within `master_timeout`,
 nor within that time after its start, unless it is new to the group. A master without confirmations of a quorum for
-`master_timeout`, twice that before the first one, or whose clock was set back, follows. One that leaves in order, or that an operator asks to, waits
-until another holds all, and hands over (`Farewell`); one that is drained is no candidate before it restarts. A master
-also hands over by itself to a voter of a higher priority that has been level for long (`hand_over`), and in an election
-lower priorities wait longer (`preferences`); the log alone decides who is elected.
+`master_timeout`, twice that before the first one, or whose clock was set back, follows. One that leaves in order, or
+that an operator asks to, waits until another holds all, and hands over (`Farewell`); one that is drained is no
+candidate before it restarts. A master also hands over by itself to a voter of a higher priority that has been level for
+long (`hand_over`), and in an election lower priorities wait longer (`preferences`); the log alone decides who is
+elected.
 
 Members (`members`). A group is formed with `queue_instances` members that have a vote; one that a command creates after
 the members of a replicated configuration changed, with those, which the entry of the command names. Its hard state has
