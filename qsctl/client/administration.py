@@ -268,6 +268,27 @@ class Administration:
         """Return the status of a queue, or of every queue [QS 5.4.4]. Reading starts `change` again from zero."""
         return self._bodies(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
 
+    def configuration_statuses(self) -> list[FromService[SharedReaderQueueStatus]]:
+        """Return the status of the replicated configuration, from each member that reports it.
+
+        Raises:
+            Refused: no service does: none has a replicated configuration, or those that do are of an earlier version.
+        """
+        replies = self.send(GetStatus(None))
+        found = [
+            FromService(each.replying_service, each.reply.body)
+            for each in replies
+            if isinstance(each.reply.body, SharedReaderQueueStatus)
+        ]
+        if not found:
+            _raise_first(replies, replies)
+            names = ", ".join(sorted(each.replying_service for each in replies))
+            raise Refused(
+                f"{names}: the members of a configuration are not reported by a service of an earlier version",
+                remedy="Update the services, one after the other.",
+            )
+        return found
+
     def service_data(self) -> list[FromService[ServiceData]]:
         """Return the hosted resources of each service [QS 5.4.5]."""
         return self._bodies(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)

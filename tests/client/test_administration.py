@@ -20,7 +20,16 @@ from qsctl.core.admin.command import (
     GetStatus,
     Shutdown,
 )
-from qsctl.core.admin.reply import Body, MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reply import (
+    Body,
+    ConfigurationText,
+    MessageData,
+    MessageStatus,
+    QueueData,
+    Reply,
+    ReturnCode,
+    ServiceData,
+)
 from qsctl.core.messages import CommandReply, Delivery, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -136,6 +145,18 @@ def test_bodies_come_back_and_an_empty_reply_is_no_body() -> None:
     assert Administration(Scripted(ok())).statuses() == []
     assert Administration(Scripted(ok(MESSAGE))).messages(Q) == [("One", MESSAGE)]
     assert Administration(Scripted(ok(QUEUE))).queue_data(Q) == [("One", QUEUE)]
+
+
+def test_members_of_a_configuration_are_those_of_the_services_that_report_them() -> None:
+    not_replicated = Reply(ReturnCode.ERROR, "the configuration has no replicas here")
+    earlier = ok(ConfigurationText("<dds/>"))
+    connection = Scripted(not_replicated, ok(STATUS), earlier, names=("A", "B", "C"))
+    assert Administration(connection).configuration_statuses() == [("B", STATUS)]
+    assert connection.asked == [(GetStatus(None), "*")]
+    with pytest.raises(Refused, match="ERROR: the configuration has no replicas here"):
+        Administration(Scripted(not_replicated)).configuration_statuses()
+    with pytest.raises(Refused, match="B, C: the members of a configuration are not reported by a service of an"):
+        Administration(Scripted(earlier, earlier, names=("B", "C"))).configuration_statuses()
 
 
 def test_service_that_does_not_know_stale_reads_ends_a_reading_in_parts_all_the_same() -> None:

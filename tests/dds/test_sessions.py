@@ -15,7 +15,7 @@ from qsctl.client import QueueReplier, QueueRequester
 from qsctl.client.administration import Administration, Duplicated
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.errors import NotFound
+from qsctl.errors import NotFound, Refused
 from qsctl.resource import parse_resource
 from tests.dds.service_process import eventually
 from tests.dds.several_sessions import SeveralSessions, take, write
@@ -65,6 +65,8 @@ def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions,
     assert administration.messages(queue("Orders"))[0].body.identity == identity
     with pytest.raises(NotFound, match="Ordres"):
         administration.queue_named("Ordres")
+    with pytest.raises(Refused, match="the configuration has no replicas here"):
+        administration.configuration_statuses()
     connection.close()
     port = int(re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1])
     figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).read().decode()  # noqa: E731

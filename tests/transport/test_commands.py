@@ -149,6 +149,7 @@ def over_the_wire(command: Command) -> Command:
         FlushQueue(QUEUE.at(ResourceKind.MESSAGE), "@sample_queue_status = SENT_MESSAGE_STATUS"),
         GetStatus(QUEUE.at(ResourceKind.STATUS)),
         GetStatus(ResourceIdentifier().at(ResourceKind.STATUS)),
+        GetStatus(None),
         GetData(ResourceIdentifier().at(ResourceKind.DATA)),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), ""),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7),
@@ -324,6 +325,8 @@ COPIED = msgspec.structs.replace(
     ("command", "reply"),
     [
         (GetStatus(QUEUE), Reply(ReturnCode.OK, body=STATUS)),
+        (GetStatus(None), Reply(ReturnCode.OK, body=STATUS)),
+        (GetStatus(None), Reply(ReturnCode.OK, body=ConfigurationText("<dds/>"))),
         (GetData(ResourceIdentifier()), Reply(ReturnCode.OK, "said", body=DATA)),
         (GetData(QUEUE), Reply(ReturnCode.OK, body=DATA.queues[0])),
         (GetMessages(QUEUE), Reply(ReturnCode.OK, body=MESSAGE)),

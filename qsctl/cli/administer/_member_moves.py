@@ -40,7 +40,7 @@ class MemberReplacement:
             Refused: there is no master, or neither of the two is a member.
         """
         if not any(each.role == "master" for each in members):
-            raise Refused("the queue has no master now", remedy="`qsctl get replication` shows why.")
+            raise Refused("there is no master now", remedy="`qsctl member list` shows the members that answer.")
         votes = {each.member: each.vote for each in members}
         if self.new not in votes:
             if self.old not in votes:

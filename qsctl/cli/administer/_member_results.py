@@ -29,9 +29,9 @@ def _seconds(value: float | None) -> Plain:
 
 @dataclass(frozen=True)
 class MemberRow:
-    """A row: a member of the replication group of a queue."""
+    """A row: a member of the replication group of a queue, or of the configuration."""
 
-    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE", Heading("Queue", when=varied)]
+    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE, or configuration", Heading("Queue", when=varied)]
     member: Annotated[str, "application name of the member", Heading("Member")]
     vote: Annotated[
         str, "voter, witness (a voter without samples), or learner: a member without a vote", Heading("Vote")

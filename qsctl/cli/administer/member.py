@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.administer._member_moves import MemberReplacement, Move, Moves, moves_to_spread
-from qsctl.cli.administer._member_results import Members, members_seen
+from qsctl.cli.administer._member_results import MemberRow, Members, members_seen
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
@@ -52,9 +52,6 @@ QueueOrNone = Annotated[
         metavar="[QUEUE]", help="Queue, named as in `get messages`; or give --configuration.", show_default=False
     ),
 ]
-QueueName = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="Queue, named as in `get messages`.", show_default=False)
-]
 ConfigurationOption = Annotated[
     bool,
     typer.Option("--configuration", help="Select the configuration that the members share, instead of a queue."),
@@ -64,22 +61,25 @@ MemberName = Annotated[
 ]
 
 
-@COMMANDS.command("list", examples=("qsctl member list Orders", "qsctl member list Orders -o json"))
+@COMMANDS.command("list", examples=("qsctl member list Orders", "qsctl member list --configuration -o json"))
 def list_members(
-    queue: QueueName,
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
     *,
     watch: WatchOptions,
     service: TargetOptions,
 ) -> Members | Iterator[Frame]:
-    """List the members of a replicated queue: vote, role, progress, version and disk of each.
+    """List the members of a replicated queue or configuration: vote, role, progress, version and disk of each.
 
     Each is shown as the master knows it or, while there is none, as it answers itself; ? is unknown. Exits with 7 where
-    the queue is not replicated. Reading starts the `change` counters of the status again from zero.
+    the queue or the configuration is not replicated, and where no service is of a version that lists the members of a
+    configuration. Reading starts the `change` counters of the status of a queue again from zero.
     """
+    _check_named(queue, configuration, "list")
 
     def look(administration: Administration) -> Members:
         administration.tolerate_silence()
-        members = members_seen(administration.statuses(administration.queue_named(queue)))
+        members = _members(administration, None if configuration else administration.queue_named(queue))
         if not members:
             raise Refused(
                 f"no service reports members of {queue}",
@@ -87,7 +87,14 @@ def list_members(
             )
         return Members(members)
 
-    return watch.looks(service, f"qsctl member list {queue}", look)
+    return watch.looks(service, f"qsctl member list {queue or '--configuration'}", look)
+
+
+def _members(administration: Administration, resource: ResourceIdentifier | None) -> list[MemberRow]:
+    """Return the members of a queue, or of the configuration (None)."""
+    if resource is None:
+        return members_seen(administration.configuration_statuses())
+    return members_seen(administration.statuses(resource))
 
 
 @COMMANDS.command(
@@ -231,7 +238,7 @@ def step_down(
     "replace",
     examples=(
         "qsctl member replace Orders_A Orders_D Orders",
-        "qsctl member replace Orders_A Orders_D Orders --dry-run",
+        "qsctl member replace Orders_A Orders_D --configuration --dry-run",
     ),
 )
 def replace(
@@ -241,7 +248,8 @@ def replace(
     new: Annotated[
         str, typer.Argument(metavar="NEW", help="Application name of the member that joins.", show_default=False)
     ],
-    queue: QueueName,
+    queue: QueueOrNone = "",
+    configuration: ConfigurationOption = False,
     *,
     wait: Annotated[
         str,
@@ -254,32 +262,35 @@ def replace(
     consent: DestructionOptions,
     service: TargetOptions,
 ) -> ServiceAnswers:
-    """Replace a member of a replicated queue, a dead one too: add, wait until level, promote, remove.
+    """Replace a member of a replicated queue or configuration, a dead one too: add, wait until level, promote, remove.
 
     The machine of the new one runs `qsctl serve --join`. Run it again after a failure: it goes on where it was. Exits
     with 7 where a step is refused, with the reason, as one that would lose the quorum, and where the new member has not
     caught up within --wait.
     """
+    _check_named(queue, configuration, f"replace {old} {new}")
     replacement, patience_s = MemberReplacement(old, new), seconds(wait, "--wait")
     with service.open() as administration:
         administration.tolerate_silence()
-        resource = administration.queue_named(queue)
-        hits = consent.trial(
-            lambda: [Hit("", each) for each in replacement.steps(members_seen(administration.statuses(resource)))]
-        )
+        resource = None if configuration else administration.queue_named(queue)
+        named = resource or _CONFIGURATION
+        hits = consent.trial(lambda: [Hit("", each) for each in replacement.steps(_members(administration, resource))])
         if hits is not None:
-            return trial(resource, hits)
-        return answers(resource, _replaced(administration, resource, replacement, patience_s))
+            return trial(named, hits)
+        return answers(named, _replaced(administration, resource, replacement, patience_s))
 
 
 def _replaced(
-    administration: Administration, resource: ResourceIdentifier, replacement: MemberReplacement, patience_s: float
+    administration: Administration,
+    resource: ResourceIdentifier | None,
+    replacement: MemberReplacement,
+    patience_s: float,
 ) -> list[CommandReply]:
     """Make the steps of a replacement that are left; return the replies."""
     replies: list[CommandReply] = []
     deadline = time.monotonic() + patience_s
     while True:
-        members = members_seen(administration.statuses(resource))
+        members = _members(administration, resource)
         lags = {each.member: each.lag_count for each in members}
         is_over = time.monotonic() >= deadline
         try:

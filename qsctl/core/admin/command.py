@@ -91,9 +91,12 @@ class FlushQueue(msgspec.Struct, frozen=True, tag="flush_queue"):
 
 
 class GetStatus(msgspec.Struct, frozen=True, tag="get_status"):
-    """GET …/status [QS 5.4.4]. For the service itself (`/status`) there is one reply per queue."""
+    """GET …/status [QS 5.4.4]. For the service itself (`/status`) there is one reply per queue.
 
-    queue: ResourceIdentifier
+    `queue` None, an extension: the replica of the configuration that the members share [QS 7.2].
+    """
+
+    queue: ResourceIdentifier | None
 
 
 class GetData(msgspec.Struct, frozen=True, tag="get_data"):

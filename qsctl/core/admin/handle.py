@@ -68,7 +68,7 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_queue(host, now, _queue(host, queue), only_if_empty=only_if_empty)
             case FlushQueue(queue, selector):
                 return _flush(host, _queue(host, queue), selector)
-            case GetStatus(queue):
+            case GetStatus(queue) if queue is not None:
                 return _statuses(host, now, queue.bare)
             case GetData(resource):
                 return [_data(host, resource.bare)]
@@ -89,7 +89,7 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_subscriber(host, now, _subscriber(host, subscriber), only_if_empty=only_if_empty)
             case Shutdown():
                 return [_shut_down(host)]
-            case ForceQuorum(queue) | ChangeMembers(queue) | StepDown(queue):
+            case GetStatus(queue) | ForceQuorum(queue) | ChangeMembers(queue) | StepDown(queue):
                 what = "the configuration" if queue is None else short_name(_queue(host, queue))
                 raise Refused(
                     f"{what} has no replicas here",

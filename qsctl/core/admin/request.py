@@ -33,6 +33,8 @@ from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 _URL: Final = "str://"
 ONLY_IF_EMPTY: Final = "only_if_empty"
 """The body of a DELETE that is refused if samples are held."""
+STATUS: Final = "status"
+"""The body of a GET of /configuration that asks for the status of its replicas, not for its text."""
 
 _ESCAPED_QUOTE: Final = re.compile(r"""=\s*\\["']""")
 _ESCAPE: Final = re.compile(r"""\\([\\"'nrt])""")
@@ -156,6 +158,8 @@ def _get(resource: ResourceIdentifier, body: str) -> Command:
             _no_body(CommandAction.GET, body)
             return GetData(resource)
         case ResourceKind.CONFIGURATION:
+            if body.strip() == STATUS:
+                return GetStatus(None)
             _no_body(CommandAction.GET, body)
             return GetConfiguration()
         case _:

@@ -17,7 +17,15 @@ from qsctl.core.high_availability.replica import DISK_HANGS, Replica
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import CommandReply, Outbound, StatusPublication
-from qsctl.core.statistics.status import MEMBERS_MAX, MemberStatus, ReplicationStatus, SharedReaderQueueStatus
+from qsctl.core.statistics.status import (
+    MEMBERS_MAX,
+    Counters,
+    MemberStatus,
+    ReplicationStatus,
+    SharedReaderQueueStatus,
+    StatisticMetrics,
+    StatisticVariable,
+)
 from qsctl.instant import Nanoseconds
 
 WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
@@ -37,6 +45,19 @@ def with_replication(message: Outbound, status: Callable[[str], ReplicationStatu
             body = structs.replace(body, replication=replication)
             return structs.replace(message, reply=structs.replace(message.reply, body=body))
     return message
+
+
+def configuration_status(replica: Replica, now: Nanoseconds, note: str) -> SharedReaderQueueStatus:
+    """Return the state of the replica of the configuration, in the status of a queue that has no samples."""
+    figures = StatisticVariable(StatisticMetrics(0))
+    return SharedReaderQueueStatus(
+        replica.stream,
+        Counters(),
+        Counters(),
+        *(0, 0, 0, 0),
+        *(figures, figures, figures, figures),
+        replication=status_of(replica, now, note),
+    )
 
 
 def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> ReplicationStatus:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never, cast
 
-from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, MemberAction, StepDown
+from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, GetStatus, MemberAction, StepDown
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -32,7 +32,7 @@ from qsctl.core.high_availability._followed import Followed
 from qsctl.core.high_availability._follower import Follower
 from qsctl.core.high_availability._groups import incarnation_of_entry, incarnation_of_request
 from qsctl.core.high_availability._preferences import OwnPreference
-from qsctl.core.high_availability._status import WITH_STATUS, status_of, with_replication
+from qsctl.core.high_availability._status import WITH_STATUS, configuration_status, status_of, with_replication
 from qsctl.core.high_availability._steady_time import SteadyTime
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM, created_names
@@ -268,6 +268,11 @@ class Member:
                 configuration.receive(now, message)
             elif type(message) is CommandRequest and (refused := self._refuse_reading(now, message)) is not None:
                 self._messages.append(refused)
+            elif type(message) is CommandRequest and configuration is not None and message.command == GetStatus(None):
+                if matches(message.target, self.name):
+                    status = configuration_status(configuration.replica, now, self.note)
+                    reply = Reply(ReturnCode.OK, body=status)
+                    self._messages.append(CommandReply(message.request, self.name, reply))
             elif type(message) is CommandRequest and isinstance(message.command, Intervention):
                 if matches(message.target, self.name):
                     self._intervene(now, message, message.command)

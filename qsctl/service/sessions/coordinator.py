@@ -271,7 +271,7 @@ class Coordinator:
 
     def _take(self, request: CommandRequest) -> None:
         command = request.command
-        if isinstance(command, GetStatus) and command.queue.kind is None and self.engine.hosted.queues():
+        if isinstance(command, GetStatus) and _is_of_service(command.queue) and self.engine.hosted.queues():
             self._ask(request.request, dict.fromkeys(self._placement.holders(), command))
         elif (queue := _queue_of(command)) is not None and (holder := self._holder(queue)) is not None:
             self._ask(request.request, {holder: command})
@@ -393,6 +393,11 @@ class Coordinator:
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self.log.info("left", cause=cause, unanswered=self._unanswered_count)
+
+
+def _is_of_service(resource: ResourceIdentifier | None) -> bool:
+    """Return whether a status is that of all queues, and not of one or of the configuration."""
+    return resource is not None and resource.kind is None
 
 
 def _queue_of(command: Command) -> ResourceIdentifier | None:

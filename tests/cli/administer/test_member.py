@@ -56,6 +56,17 @@ def test_members_of_a_queue_that_is_not_replicated_are_not_listed(qsctl: Shell) 
     assert qsctl("member", "list", "Other").status == ExitStatus.NOT_FOUND
 
 
+@pytest.mark.parametrize("words", [("list",), ("replace", "A", "B"), ("replace", "A", "B", "--dry-run")])
+def test_members_of_a_configuration_that_is_not_replicated_are_not_known(qsctl: Shell, words: tuple[str, ...]) -> None:
+    done = qsctl("member", *words, "--configuration")
+    assert (done.status, done.out) == (ExitStatus.REFUSED, "")
+    assert "the configuration has no replicas here" in done.err
+    for named in ((), ("Orders", "--configuration")):
+        done = qsctl("member", *words, *named)
+        assert done.status == ExitStatus.USAGE
+        assert "or give --configuration" in done.err
+
+
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--to", "Orders_B")])
 def test_master_of_what_is_not_replicated_does_not_step_down(qsctl: Shell, options: tuple[str, ...]) -> None:
     done = qsctl("member", "step-down", "Orders", *options)
@@ -68,7 +79,7 @@ def test_master_of_what_is_not_replicated_does_not_step_down(qsctl: Shell, optio
 def test_member_of_what_is_not_replicated_is_not_replaced(qsctl: Shell, options: tuple[str, ...]) -> None:
     done = qsctl("member", "replace", "A", "B", "Orders", *options)
     assert (done.status, done.out) == (ExitStatus.REFUSED, "")
-    assert "the queue has no master now" in done.err
+    assert "there is no master now" in done.err
     assert qsctl("member", "replace", "A", "B", "Orders", "--wait", "soon").status == ExitStatus.USAGE
 
 

@@ -62,6 +62,7 @@ def read(action: str, resource: str, body: str = "") -> Command:
         ("DELETE", S, "only_if_empty", DeleteSubscriber(parse_resource(S), only_if_empty=True)),
         ("UPDATE", Q, "<queue/>", UpdateQueue(parse_resource(Q), SharedReaderQueueSettings("<queue/>", "T"))),
         ("GET", "/configuration", "", GetConfiguration()),
+        ("GET", "/configuration", "status", GetStatus(None)),
         ("DELETE", f"{Q}/message", "1 = 1", FlushQueue(parse_resource(f"{Q}/message"), "1 = 1")),
         ("GET", f"{Q}/status", "", GetStatus(parse_resource(f"{Q}/status"))),
         ("GET", "/status", "", GetStatus(parse_resource("/status"))),

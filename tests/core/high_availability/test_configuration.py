@@ -15,6 +15,7 @@ from qsctl.core.admin.command import (
     DeleteQueue,
     DeleteSubscriber,
     ForceQuorum,
+    GetStatus,
     UpdateQueue,
 )
 from qsctl.core.admin.reply import Reply, ReturnCode
@@ -36,6 +37,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.records import ConfigurationFollowed, ConfigurationKnown, Enqueued, QueueRecord
 from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from tests.core.high_availability.cluster import TIMEOUT_NS, WRITER, Cluster, Process, queue
@@ -102,6 +104,32 @@ def test_every_member_carries_a_command_out_and_answers() -> None:
     cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
     assert all_have(cluster, "base")
     assert {process.replies()[2] for process in cluster} == {("OK", "queue P/S/new is deleted")}
+
+
+def test_every_member_reports_the_members_of_the_configuration() -> None:
+    cluster = cluster_of()
+    leader = master(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    for name in "abc":
+        cluster.send(name, request(1, GetStatus(None), target=name))
+    bodies = {each.name: body_of(each, 1) for each in cluster}
+    assert [body.queue_name for body in bodies.values()] == [CONFIGURATION_STREAM] * 3
+    found = {name: body.replication for name, body in bodies.items()}
+    assert [(name, each.role) for name, each in found.items() if each and each.role == "master"] == [(leader, "master")]
+    known = found[leader]
+    assert known is not None
+    assert [(each.name, each.is_voter, each.lag_count) for each in known.members] == [(name, True, 0) for name in "abc"]
+
+
+def body_of(process: Process, number: int) -> SharedReaderQueueStatus:
+    """Return the status in the reply to a command, which only the member that it was sent to answers."""
+    (body,) = (
+        message.reply.body
+        for message in process.sent
+        if isinstance(message, CommandReply) and message.request.sequence_number == number
+    )
+    assert isinstance(body, SharedReaderQueueStatus)
+    return body
 
 
 def test_queue_is_changed_at_every_member_also_at_one_that_was_away() -> None:

@@ -45,7 +45,7 @@ from qsctl.core.admin.command import (
     StopRecording,
     UpdateQueue,
 )
-from qsctl.core.admin.request import ONLY_IF_EMPTY, only_if_empty, xml_of_body
+from qsctl.core.admin.request import ONLY_IF_EMPTY, STATUS, only_if_empty, xml_of_body
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -373,7 +373,7 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
         case ResourceKind.DATA:
             return GetData(resource)
         case ResourceKind.CONFIGURATION:
-            return GetConfiguration()
+            return GetStatus(None) if body == STATUS else GetConfiguration()
         case ResourceKind.MESSAGE:
             count, after_position, incarnation = 0, 0, NIL_INCARNATION
             whole = bytes(octets)
@@ -421,6 +421,8 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
         case FlushQueue(queue, selector):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.at(ResourceKind.MESSAGE)), selector
         case GetStatus(queue):
+            if queue is None:
+                return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(CONFIGURATION), STATUS
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.STATUS)), ""
         case GetData(resource):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(resource.at(ResourceKind.DATA)), ""

@@ -74,6 +74,9 @@ NOT_FOUND: Final = 0x1_0000
 CONFIGURATION_MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest text of a configuration that a client reads."""
 
+_DEFLATED: Final = b"\x78"
+"""The first octet of the text of a configuration; that of any other body is 0."""
+
 
 class RemoteReply(NamedTuple):
     """A reply that was received; `octets` is its body as it was sent.
@@ -152,6 +155,8 @@ def queue_domains(octets: bytes) -> dict[str, int]:
 
 def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
     match command:
+        case GetStatus(None) if octets.startswith(_DEFLATED):
+            return _configuration_from(octets)  # of an earlier version, which does not read the body of this GET
         case GetStatus():
             return status_from_wire(read_wire(monitoring_class("Monitoring::SharedReaderQueueStatus"), octets))
         case StartRecording() | StopRecording() | GetRecording():
