@@ -78,12 +78,31 @@ class HandOver:
 
     def candidates(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
         """Return the other voters that answer and are not drained, of which each can be master next."""
-        return [peer for peer in mastery.present(now) if self._can_lead(now, peer)]
+        return [peer for peer in self._remaining(now, mastery) if not self._members.is_witness(peer.name)]
 
-    def _can_lead(self, now: Nanoseconds, peer: Peer) -> bool:
-        is_voter = self._members.is_voter(peer.name) and not peer.is_learner
-        is_voter = is_voter and not self._members.is_witness(peer.name)
-        return is_voter and not self._preferences.is_drained(now, peer.name, peer.run)
+    def _remaining(self, now: Nanoseconds, mastery: Mastery) -> list[Peer]:
+        """Return the other voters that answer and are not about to be stopped, as a drained one is."""
+        return [
+            peer
+            for peer in mastery.present(now)
+            if self._members.is_voter(peer.name)
+            and not peer.is_learner
+            and not self._preferences.is_drained(now, peer.name, peer.run)
+        ]
+
+    def check_stop(self, now: Nanoseconds, mastery: Mastery) -> None:
+        """Check that the group has a quorum without this process.
+
+        Raises:
+            Refused: the other voters that answer and are not drained are fewer.
+        """
+        members, remaining = self._members, self._remaining(now, mastery)
+        if not members.is_quorum([peer.name for peer in remaining]):
+            raise Refused(
+                f"{self._stream}: of the {len(members.voters)} voters only {len(remaining)} would be left without "
+                f"{members.name}, and {members.quorum} are a quorum",
+                remedy="Wait until another voter is back, or add one; `qsctl shutdown` without --drain stops this one.",
+            )
 
     def most_up_to_date(self, now: Nanoseconds, mastery: Mastery) -> Peer | None:
         """Return the candidate with the longest log; None: there is no candidate."""

@@ -486,7 +486,7 @@ class Member:
 
     def _drain(self, now: Nanoseconds, request: CommandRequest, *, is_trial: bool) -> Reply | None:
         led = [replica for replica in self.replicas.values() if replica.is_master]
-        successors = {replica.stream: replica.check_step_down(now, "") for replica in led}
+        successors = {replica.stream: replica.check_drain(now) for replica in led}
         if is_trial:
             moved = "; ".join(f"{stream} to {successor}" for stream, successor in successors.items())
             return Reply(ReturnCode.OK, f"{self.name} hands over {moved or 'nothing: it is no master'}")

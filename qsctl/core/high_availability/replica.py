@@ -701,6 +701,16 @@ class Replica:
         """
         return self._hand_over.choose(now, self._check_leads(), successor)
 
+    def check_drain(self, now: Nanoseconds) -> str:
+        """Return the member that this master hands over to before its process is stopped.
+
+        Raises:
+            Refused: as `check_step_down`, or without this process the group has no quorum.
+        """
+        successor = self.check_step_down(now, "")
+        self._hand_over.check_stop(now, self._check_leads())
+        return successor
+
     def step_down(self, now: Nanoseconds, successor: str) -> None:
         """Hand over to a member, after `check_step_down`, once it holds the whole log."""
         self._begin_handing_over(now, successor, "an operator wants another master")

@@ -168,9 +168,32 @@ def test_last_voter_is_drained_once_another_one_is_promoted() -> None:
     cluster.run_until(lambda: (9, 1) in master.answers())
     joined = cluster.grow(master, "d")
     cluster.run_until(lambda: joined.replica.role is Role.SLAVE)
-    assert answered(cluster, master, Drain(), NUMBER + 1)[0] == "OK"
-    cluster.run_until(lambda: cluster.masters() == ["d"])
-    assert len(held(joined)) == 4
+    code, text = answered(cluster, master, Drain(), NUMBER + 1)
+    assert (code, f"of the 2 voters only 1 would be left without {master.name}" in text) == ("ERROR", True)
+    another = cluster.grow(master, "e")
+    cluster.run_until(lambda: another.replica.role is Role.SLAVE)
+    assert answered(cluster, master, Drain(), NUMBER + 2)[0] == "OK"
+    cluster.run_until(lambda: joined.replica.is_master or another.replica.is_master)
+    assert len(held(joined)) == len(held(another)) == 4
+
+
+def test_drain_is_refused_where_the_voters_that_would_be_left_are_no_quorum() -> None:
+    cluster, master, (first, _) = filled()
+    cluster.run_for(TIMEOUT_NS)
+    assert answered(cluster, first, Drain())[0] == "OK"
+    cluster.run_for(TIMEOUT_NS)
+    for number, is_trial in enumerate((True, False), NUMBER + 1):
+        code, text = answered(cluster, master, Drain(is_trial), number)
+        assert code == "ERROR"
+        assert f"of the 3 voters only 1 would be left without {master.name}, and 2 are a quorum" in text
+    first.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert answered(cluster, master, Drain(), NUMBER + 3)[0] == "ERROR"
+    assert not master.member.preference.is_drained
+    assert cluster.masters() == [master.name]
+    first.start(cluster.now)
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert answered(cluster, master, Drain(), NUMBER + 4)[0] == "OK"
 
 
 def test_drain_of_a_service_that_is_no_master_is_answered_at_once() -> None:

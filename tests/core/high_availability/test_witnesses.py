@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from qsctl.core.admin.command import ChangeMembers, ForceQuorum, GetMessages, MemberAction
+from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, MemberAction
 from qsctl.core.high_availability._members import WITNESS, GroupMembers, changed_members
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import WITNESSES
@@ -107,6 +107,21 @@ def test_other_member_leads_once_the_master_is_gone_and_the_witness_never_does()
     assert witness.replica.reason.startswith(WITNESS)
     other.start(cluster.now)
     cluster.run_until(lambda: other.replica.is_master)
+
+
+def test_witness_is_one_of_the_quorum_that_is_left_after_a_drain() -> None:
+    cluster, master, other, witness = two_sites()
+    witness.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.send(master.name, command(1, Drain()))
+    witness.start(cluster.now)
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.send(master.name, command(2, Drain()))
+    cluster.run_until(lambda: other.replica.is_master)
+    assert [(number, code) for number, (code, _) in master.replies().items() if number in (1, 2)] == [
+        (1, "ERROR"),
+        (2, "OK"),
+    ]
 
 
 def test_other_member_leads_whenever_the_master_is_lost_under_load() -> None:
