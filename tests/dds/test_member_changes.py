@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from qsctl.errors import ExitStatus
 from tests.campaigns import trials
 from tests.dds.cluster import REPLICATED_SERVICE, Cluster, Load, loads
 from tests.dds.cluster_commands import Shell, replicas
@@ -270,5 +271,10 @@ def test_masters_are_moved_and_drained_and_a_member_is_replaced_under_load(tmp_p
             assert drained.process is not None
             assert drained.process.wait(PATIENCE_S) == 0
             assert {cluster.master(queue) for queue in QUEUES} <= {"Cluster_1_C", "Cluster_1_D"}
+            for needed in ("Cluster_1_C", "Cluster_1_D"):  # each a master, or the only slave
+                words = ("shutdown", "--drain", "--target", needed)
+                assert eventually(lambda: qsctl.status(*words, "--dry-run") == ExitStatus.REFUSED, PATIENCE_S)  # noqa: B023
+                assert qsctl.status(*words) == ExitStatus.REFUSED
+                assert cluster.services[needed].process.poll() is None
     finally:
         cluster.end()

@@ -1,4 +1,7 @@
-"""The plans of `qsctl member replace` and `qsctl member rebalance`: the next step by what the members report."""
+"""The plans of `qsctl member replace` and `qsctl member rebalance`, and whether a member can be spared.
+
+All follow from what the members report.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +84,29 @@ class Moves(DeclaredRows, rows=Move, items="moves"):
     def blocks(self) -> list[Block]:
         """Return a table of the moves."""
         return [table_of(Move, self.moves, empty="The masters are spread evenly: there is nothing to move.")]
+
+
+def check_spared(statuses: Iterable[FromService[SharedReaderQueueStatus]], name: str) -> None:
+    """Check that each group that a member has a vote in has a quorum without it, as the masters report.
+
+    A member that is not the master of a group does not know that itself.
+
+    Raises:
+        Refused: a group has not.
+    """
+    for _, status in statuses:
+        replication = status.replication
+        if replication is None or replication.role != "master" or not replication.has_quorum:
+            continue
+        voters = [each for each in replication.members if each.is_voter]
+        left = [each for each in voters if each.name != name and each.role in ("master", "slave")]
+        is_voter = any(each.name == name for each in voters)
+        if is_voter and len(left) < replication.quorum_count:
+            raise Refused(
+                f"{status.queue_name}: of the {len(voters)} voters only {len(left)} would be left without {name}, and "
+                f"{replication.quorum_count} are a quorum",
+                remedy="Wait until another voter is back, or add one; `qsctl shutdown` without --drain stops this one.",
+            )
 
 
 def moves_to_spread(statuses: Iterable[FromService[SharedReaderQueueStatus]]) -> list[Move]:

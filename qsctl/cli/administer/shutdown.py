@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -43,7 +44,7 @@ def shutdown(
         typer.Option(
             "--drain",
             help="Let other members be the masters of all replicated queues first; where no other member can be their "
-            "master, exit with 7, and stop nothing.",
+            "master, or fewer voters than a quorum would be left, exit with 7, and stop nothing.",
         ),
     ] = False,
     consent: DestructionOptions,
@@ -64,7 +65,7 @@ def shutdown(
         )
     with service.open(any_configuration=True) as administration:
         if drain:
-            _check_one(administration)
+            _check_spared(administration, _only_one(administration))
         hits = consent.trial(lambda: [*_services_hit(administration), *(_handed_over(administration) if drain else ())])
         if hits is not None:
             return trial("/", hits)
@@ -78,8 +79,8 @@ def shutdown(
         return answers("/", administration.shut_down())
 
 
-def _check_one(administration: Administration) -> None:
-    """Check that one service answers: to drain all members leaves none to hand over to.
+def _only_one(administration: Administration) -> str:
+    """Return the name of the one service that answers: to drain all members leaves none to hand over to.
 
     Raises:
         UsageError: several do.
@@ -91,6 +92,25 @@ def _check_one(administration: Administration) -> None:
         raise UsageError(
             f"--drain is for one service, and {', '.join(names)} answer", remedy="Name the service with --target."
         )
+    return names[0]
+
+
+def _check_spared(administration: Administration, name: str) -> None:
+    """Check that no queue, and not the configuration, lacks a quorum without a service.
+
+    Raises:
+        Refused: one would.
+    """
+    from qsctl.cli.administer._member_moves import check_spared
+    from qsctl.client.administration import Administration as OfAll
+    from qsctl.errors import Refused
+
+    members = OfAll(administration.connection)
+    members.tolerate_silence()
+    statuses = members.statuses()
+    with suppress(Refused):  # it is not replicated, or no service reports its members
+        statuses += members.configuration_statuses()
+    check_spared(statuses, name)
 
 
 def _handed_over(administration: Administration) -> list[Hit]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from qsctl.cli.administer._member_moves import MemberReplacement, Move, moves_to_spread
+from qsctl.cli.administer._member_moves import MemberReplacement, Move, check_spared, moves_to_spread
 from qsctl.cli.administer._member_results import MemberRow, members_seen
 from qsctl.client.administration import FromService
 from qsctl.core.admin.command import MemberAction
@@ -80,6 +80,34 @@ def test_replacement_is_refused_without_a_master_and_between_strangers() -> None
         MemberReplacement("A", "D").next_step(rows("ABC", master="Z"))
     with pytest.raises(Refused, match="neither X nor Y is a member; there are A, B, C"):
         MemberReplacement("X", "Y").next_step(rows("ABC"))
+
+
+@pytest.mark.parametrize(
+    ("voters", "learners", "silent", "name", "left"),
+    [
+        ("ABC", "", "", "A", None),
+        ("ABC", "", "", "B", None),
+        ("ABC", "", "C", "A", 1),
+        ("ABC", "", "C", "B", 1),
+        ("ABC", "", "C", "C", None),
+        ("ABC", "D", "C", "D", None),
+        ("ABC", "D", "C", "B", 1),
+    ],
+)
+def test_member_is_spared_where_the_voters_that_are_left_are_a_quorum(
+    voters: str, learners: str, silent: str, name: str, left: int | None
+) -> None:
+    service, status = led("Q", "A", voters, learners)
+    replication = status.replication
+    assert replication is not None
+    members = tuple(structs.replace(each, role="") if each.name in silent else each for each in replication.members)
+    found = FromService(service, structs.replace(status, replication=structs.replace(replication, members=members)))
+    not_replicated = FromService("B", STATUS)
+    if left is None:
+        check_spared([not_replicated, found], name)
+        return
+    with pytest.raises(Refused, match=f"Q: of the 3 voters only {left} would be left without {name}, and 2 are a quor"):
+        check_spared([not_replicated, found], name)
 
 
 def test_masters_are_spread_over_voters_that_are_level() -> None:
