@@ -1,17 +1,17 @@
 """Channels: one writer per peer, to a single consumer or producer, in a partition named after it.
 
-Decides: the packing of samples into frames, the backlog when the peer's cache is full, and when a channel is known to
-reach its peer. Cyclone DDS has no content filter on the writer's side, so the channel replaces the filter on
-`related_reader_guid` [QS 2.7]; a reader in partition `*` receives from every channel [QS 2.8].
+Decides: the packing of samples into frames, how many are packed at once, the backlog when the peer's cache is full, and
+when a channel is known to reach its peer. Cyclone DDS has no content filter on the writer's side, so the channel
+replaces the filter on `related_reader_guid` [QS 2.7]; a reader in partition `*` receives from every channel [QS 2.8].
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
@@ -37,6 +37,16 @@ it may be dropped.
 
 MATCHING_NS: Final[Nanoseconds] = SECOND_NS
 """Time for which a discovered producer is polled every millisecond until it is matched."""
+
+
+PACKED_AT_ONCE_BYTES: Final = 1024 * 1024
+"""Octets of payloads that are packed for a peer together: what it has no room for waits unpacked."""
+
+SENT_AT_ONCE_BYTES: Final = 8 * PACKED_AT_ONCE_BYTES
+"""Octets of payloads that one flush writes for a peer; other work is done before the next."""
+
+Packed: TypeAlias = tuple[bytes, Sequence[int]]
+"""A frame, and the positions of the samples in it."""
 
 
 class FrameWriter:
@@ -66,7 +76,7 @@ class FrameWriter:
         except BaseException:
             close_entity(self._publisher)
             raise
-        self._backlog: deque[tuple[bytes, Sequence[int]]] = deque()
+        self._backlog: deque[Packed] = deque()
         self._is_flushed = True
         self.is_held = False
 
@@ -123,6 +133,52 @@ class FrameWriter:
         """Delete the writer in the background and drop the backlog, without delaying other peers."""
         self._backlog.clear()
         self._participant.discard(self.writer.release(), self._publisher)
+
+
+class DeliveryWriter:
+    """The deliveries to one consumer, which are packed once there is room for them.
+
+    Until then they are in memory once, as the samples that the queue holds, however many the consumer may have
+    unacknowledged.
+
+    Args:
+        writer: the consumer's.
+        handle: of its reader.
+        pack: returns the frames of deliveries.
+    """
+
+    def __init__(
+        self, writer: FrameWriter, handle: int, pack: Callable[[Sequence[Delivery]], Iterable[Packed]]
+    ) -> None:
+        self._writer = writer
+        self._handle = handle
+        self._pack = pack
+        self._pending: deque[Delivery] = deque()
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Add deliveries to those that `flush` writes."""
+        self._pending += deliveries
+
+    def flush(self) -> bool:
+        """Write what there is room for, up to `SENT_AT_ONCE_BYTES`; return False if a part remains."""
+        writer, pending, sent_bytes = self._writer, self._pending, 0
+        if pending or writer.backlog_count:
+            writer.hold_without(self._handle)
+        while writer.flush() and pending and sent_bytes < SENT_AT_ONCE_BYTES:
+            share: list[Delivery] = []
+            share_bytes = 0
+            while pending and share_bytes < PACKED_AT_ONCE_BYTES:
+                share.append(pending.popleft())
+                share_bytes += len(share[-1].payload or b"")
+            for frame, positions in self._pack(share):
+                writer.put(frame, positions)
+            sent_bytes += share_bytes
+        return not (pending or writer.backlog_count)
+
+    def take_back(self) -> tuple[int, ...]:
+        """Drop the samples that were never written, and return their positions."""
+        pending, self._pending = self._pending, deque()
+        return (*self._writer.take_back(), *(each.position for each in pending))
 
 
 class Handshake:
@@ -186,7 +242,7 @@ class SampleChannel:
         self._not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
         self._frames = FrameWriter(participant, topic, partition=self.guid.hex(), traits=traits, extra=extra)
         self._handshake = Handshake(self._frames, frames.frame_of([]))
-        self._pending: list[Delivery] = []
+        self._deliveries = DeliveryWriter(self._frames, endpoint.handle, _packed)
 
     def reaches_peer(self) -> bool:
         """Return whether the consumer's own reader, not only an observer, is matched and ready after the handshake."""
@@ -198,29 +254,27 @@ class SampleChannel:
         return self._frames.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Add samples to this turn's frames."""
-        self._pending += deliveries
+        """Add samples to those that `flush` sends."""
+        self._deliveries.put(deliveries)
 
     def flush(self) -> bool:
-        """Send this turn's samples; return False if some of them wait because the consumer's cache is full."""
-        writer = self._frames
-        writer.hold_without(self.handle)
-        if self._pending:
-            pending, self._pending = self._pending, []
-            at = 0
-            for frame, count in frames.frames_of(frames.pack_deliveries(pending)):
-                writer.put(frame, [each.position for each in pending[at : at + count]])
-                at += count
-        return writer.flush()
+        """Send what the consumer has room for; return False if some samples wait."""
+        return self._deliveries.flush()
 
     def take_back(self) -> tuple[int, ...]:
         """Drop the samples that were never written, and return their positions."""
-        pending, self._pending = self._pending, []
-        return (*self._frames.take_back(), *(each.position for each in pending))
+        return self._deliveries.take_back()
 
     def close(self) -> None:
         """Delete the writer in the background, without delaying other peers."""
         self._frames.discard()
+
+
+def _packed(deliveries: Sequence[Delivery]) -> Iterator[Packed]:
+    at = 0
+    for frame, count in frames.frames_of(frames.pack_deliveries(deliveries)):
+        yield frame, [each.position for each in deliveries[at : at + count]]
+        at += count
 
 
 class AnswerChannel:

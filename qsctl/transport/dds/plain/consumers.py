@@ -7,7 +7,7 @@ and a writer of acknowledgments in the same process is too; a process can answer
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from qsctl.core.messages import (
@@ -21,7 +21,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.channels import RETURN_NS, FrameWriter
+from qsctl.transport.dds.channels import RETURN_NS, DeliveryWriter, FrameWriter, Packed
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peers.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.plain._idl import (
@@ -72,6 +72,7 @@ class DeliveryChannel:
             extra=extra,
             in_xcdr2=in_xcdr2,
         )
+        self._deliveries = DeliveryWriter(self._writer, endpoint.handle, self._packed)
 
     def reaches_peer(self) -> bool:
         """Return whether the consumer's own reader, not only an observer, is matched."""
@@ -83,20 +84,19 @@ class DeliveryChannel:
         return self._writer.is_held
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Send samples in this turn's flush."""
-        self._writer.hold_without(self.endpoint.handle)
-        for delivery in deliveries:
-            self._writer.put(pack_delivery(delivery, self._header), (delivery.position,))
+        """Add samples to those that `flush` sends."""
+        self._deliveries.put(deliveries)
 
     def flush(self) -> bool:
-        """Send pending samples; return False if some wait because the consumer's cache is full."""
-        if self._writer.backlog_count:
-            self._writer.hold_without(self.endpoint.handle)
-        return self._writer.flush()
+        """Send what the consumer has room for; return False if some samples wait."""
+        return self._deliveries.flush()
 
     def take_back(self) -> tuple[int, ...]:
         """Drop the samples that were never written, and return their positions."""
-        return self._writer.take_back()
+        return self._deliveries.take_back()
+
+    def _packed(self, deliveries: Sequence[Delivery]) -> Iterator[Packed]:
+        return ((pack_delivery(each, self._header), (each.position,)) for each in deliveries)
 
     def close(self) -> None:
         """Delete the writer in the background, without delaying other peers."""
