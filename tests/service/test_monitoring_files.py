@@ -54,7 +54,7 @@ OF_A_SERVICE: dict[str, Any] = {
     "limits": {"queues": 1},
     "usage": {"queues": 1},
     "work_ns": {"commands": 1},
-    "members": {"Q": (MemberStatus("A", True, "slave", 9, 8, 1, 20, 30, 40, 6, "ok"),)},
+    "members": {"Q": (MemberStatus("A", True, "slave", 9, 8, 1, 20, 30, 40, 6, "ok", 5),)},
 }
 METRICS = {
     sample.name: set(sample.labels) | OF_THE_SCRAPE
@@ -163,11 +163,11 @@ def gauges_of_members(*members: MemberStatus) -> dict[str, dict[str, float]]:
 
 
 def test_gauges_of_a_member_omit_what_is_unknown() -> None:
-    known = MemberStatus("A", True, "slave", 9, 8, 1, 20, SECOND_NS // 2, 2 * SECOND_NS, 6, "hangs")
+    known = MemberStatus("A", True, "slave", 9, 8, 1, 20, SECOND_NS // 2, 2 * SECOND_NS, 6, "hangs", 5)
     found = gauges_of_members(known, MemberStatus("B", False))
     assert {name: values["A"] for name, values in found.items()} == {
         "is_voter": 1, "is_up": 1, "durable_index": 9, "applied_index": 8, "lag_entries": 1, "lag_bytes": 20,
-        "lag_seconds": 0.5, "silent_seconds": 2, "version": 6, "disk_hangs": 1,
+        "lag_seconds": 0.5, "silent_seconds": 2, "version": 6, "disk_hangs": 1, "master_priority": 5,
     }  # fmt: skip
     assert {name: values["B"] for name, values in found.items() if "B" in values} == {"is_voter": 0, "is_up": 0}
 

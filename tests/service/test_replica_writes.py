@@ -244,6 +244,7 @@ def test_log_of_a_queue_that_is_filled_is_not_compacted_and_one_that_is_emptied_
     assert held.held is not None
     held.run()
     process.writes.go_on(waits=True)
+    kill_log(process.log._log)
     assert sum(path.stat().st_size for path in tmp_path.glob("*.db")) < 5_000
 
 
