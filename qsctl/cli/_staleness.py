@@ -68,13 +68,16 @@ def staleness_fields(staleness: Staleness | None) -> dict[str, Plain]:
     return {name: getattr(staleness, name, None) for name in STALENESS_HELP}
 
 
-def read_allowing_stale(
-    administration: Administration, queue: ResourceIdentifier, read: Callable[[], _Read]
-) -> tuple[_Read, Staleness]:
-    """Read at all members that answer; return also how far behind that may be, and note it on standard error.
+def read_at_members(
+    administration: Administration, queue: ResourceIdentifier, read: Callable[[], _Read], *, allows_stale: bool
+) -> tuple[_Read, Staleness | None]:
+    """Read; with `allows_stale` at all members that answer, and note on standard error how far behind that may be.
 
     The state of the members is looked at before and after: the answer counts as not behind only if it was so at both.
+    Without `allows_stale` only members with a master are asked, and there is no staleness.
     """
+    if not allows_stale:
+        return read(), None
     administration.tolerate_silence()
     before = _by_service(administration.statuses(queue))
     found = read()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli._staleness import AllowStaleOption, read_allowing_stale
+from qsctl.cli._staleness import AllowStaleOption, read_at_members
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.administer.live_configuration import COMMANDS as CONFIGURATION_COMMANDS
@@ -137,5 +137,5 @@ def get_messages(
         def read() -> list[FromService[MessageData]]:
             return administration.messages(resource, selector, count, allows_stale=allow_stale)
 
-        found, staleness = read_allowing_stale(administration, resource, read) if allow_stale else (read(), None)
+        found, staleness = read_at_members(administration, resource, read, allows_stale=allow_stale)
         return Messages(tuple(found[: count or None]), reader, staleness)

@@ -82,7 +82,7 @@ def list_members(
         members = _members(administration, None if configuration else administration.queue_named(queue))
         if not members:
             raise Refused(
-                f"no service reports members of {queue}",
+                f"no service reports members of {queue or 'the configuration'}",
                 remedy="Name a replicated queue; `qsctl get replication` has them.",
             )
         return Members(members)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale, staleness_fields
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_at_members, staleness_fields
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.declared import DeclaredResult, row_of
@@ -126,7 +126,7 @@ def export(
                     writer.close()
             return sample_count, size_bytes
 
-        written, staleness = read_allowing_stale(administration, resource, write) if allow_stale else (write(), None)
+        written, staleness = read_at_members(administration, resource, write, allows_stale=allow_stale)
     return Exported(short_name(resource), str(file), form.value, *written, staleness)
 
 

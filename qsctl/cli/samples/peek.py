@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_allowing_stale, staleness_fields
+from qsctl.cli._staleness import STALENESS_HELP, AllowStaleOption, Staleness, read_at_members, staleness_fields
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import ContentReader, TypesOption
@@ -140,7 +140,7 @@ def peek(
         def read() -> list[FromService[MessageData]]:
             return administration.messages(resource, selector, count, after, position_of, allows_stale=allow_stale)
 
-        found, staleness = read_allowing_stale(administration, resource, read) if allow_stale else (read(), None)
+        found, staleness = read_at_members(administration, resource, read, allows_stale=allow_stale)
         samples = list({each.body.position: each.body for each in found}.values())
         return Peeked(tuple(sorted(samples, key=lambda sample: sample.position)[:count]), reader, staleness)
 

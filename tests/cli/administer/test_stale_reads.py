@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from msgspec import structs
 
-from qsctl.cli._staleness import STALENESS_HELP, Staleness, read_allowing_stale
+from qsctl.cli._staleness import STALENESS_HELP, Staleness, read_at_members
 from qsctl.client.administration import Administration, FromService
 from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 from qsctl.instant import SECOND_NS
@@ -39,7 +39,7 @@ class Answering:
 
 def staleness(*looks: dict[str, ReplicationStatus | None]) -> Staleness:
     administration = cast("Administration", Answering(*looks))
-    found, read = read_allowing_stale(administration, ResourceIdentifier(), lambda: "samples")
+    found, read = read_at_members(administration, ResourceIdentifier(), lambda: "samples", allows_stale=True)
     assert found == "samples"
     return read
 

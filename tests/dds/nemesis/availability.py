@@ -1,4 +1,4 @@
-"""How well writes were answered while a quorum was there, from the journals and the times that the driver knows."""
+"""The share of the time with a quorum in which writes were answered, by the journals and the driver's own times."""
 
 from __future__ import annotations
 

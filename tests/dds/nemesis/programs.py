@@ -46,7 +46,7 @@ _CLONE_NEWNET: Final = 0x40000000
 
 
 class Arguments(msgspec.Struct):
-    """What a program is told."""
+    """The arguments of a program."""
 
     domain: int
     journal: str
