@@ -88,7 +88,7 @@ class HostedService:
         self._journals_everything = journals_everything
         self._replicates = replicates
         self._payload_size_bytes_max = payload_size_bytes_max
-        self._stops_on_command = stops_on_command
+        self.stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
         self._reports_each_step = True
         self._reports_inputs = False
@@ -594,7 +594,7 @@ class HostedService:
         Raises:
             Refused: the service runs as a daemon.
         """
-        if not self._stops_on_command:
+        if not self.stops_on_command:
             raise Refused(
                 f"service {self.application_name} runs as a daemon", remedy="Stop it where it was started: SIGTERM."
             )

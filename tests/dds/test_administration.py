@@ -253,6 +253,7 @@ def test_a_daemon_answers_shutdown_with_unsupported(start_service: Callable[...,
         connection = service.connection()
         with pytest.raises(Refused, match=r"UNSUPPORTED.*daemon"):
             Administration(connection).shut_down()
+        assert [each.body.is_daemon for each in Administration(connection).service_data()] == [True]
         connection.close()
     finally:
         os.kill(pid, signal.SIGTERM)

@@ -267,6 +267,7 @@ def test_masters_are_moved_and_drained_and_a_member_is_replaced_under_load(tmp_p
                 assert members == ["Cluster_1_A", "Cluster_1_C", "Cluster_1_D"]
             cluster.services.pop("Cluster_1_B").end()
             drained = cluster.services.pop("Cluster_1_A")
+            assert "OK: Cluster_1_A is drained" in qsctl("member", "drain", "Cluster_1_A")
             assert "OK" in qsctl("shutdown", "--drain", "--target", "Cluster_1_A")
             assert drained.process is not None
             assert drained.process.wait(PATIENCE_S) == 0

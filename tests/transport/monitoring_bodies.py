@@ -40,4 +40,5 @@ DATA: Final = ServiceData(
     (QueueData("P/S/Q", "T", str(QUEUE), "Type", False, True), QueueData("P/S/D", "D", "/x", "", True, False)),
     ("/domain_participant/P",),
     (str(SUBSCRIBER),),
+    is_daemon=True,
 )

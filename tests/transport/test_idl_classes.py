@@ -84,6 +84,14 @@ def test_status_of_a_version_without_members_is_read() -> None:
     assert read == msgspec.structs.replace(REPLICATED, replication=without)
 
 
+def test_data_of_a_service_of_a_version_without_daemons_is_read() -> None:
+    octets = bytes.fromhex("".join(RECORDED["without_daemons"]["XCDR1"]))
+    read = bodies.service_data_from_wire(
+        bodies.read_wire(of_module("RTI::QueuingService::Monitoring::ServiceData"), octets)
+    )
+    assert read == msgspec.structs.replace(DATA, is_daemon=False)
+
+
 @pytest.mark.parametrize("path", IDLS)
 def test_shipped_idl_passes_the_rules_of_types(path: str) -> None:
     library = read_type_file(shipped(path))

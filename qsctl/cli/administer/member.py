@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._draining import check_drain, handed_over
 from qsctl.cli.administer._member_moves import MemberReplacement, Move, Moves, moves_to_spread
 from qsctl.cli.administer._member_results import MemberRow, Members, members_seen
 from qsctl.cli.administer._watching import WatchOptions
@@ -18,7 +19,7 @@ from qsctl.cli.confirmation import DestructionOptions, Hit
 from qsctl.cli.location import seconds
 from qsctl.cli.output.frames import Frame
 from qsctl.cli.panels import SERVICE_PANEL
-from qsctl.cli.service_options import TargetOptions
+from qsctl.cli.service_options import ServiceOptions, TargetOptions
 from qsctl.core.admin.command import MemberAction
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.messages import CommandReply
@@ -348,6 +349,22 @@ def _move(administration: Administration, resource: ResourceIdentifier, move: Mo
             refusal = error  # there is no master just now, or it lacks an entry that is on its way
         time.sleep(_MOVING_S)
     raise refusal
+
+
+@COMMANDS.command("drain", examples=("qsctl member drain Orders_A --dry-run", "qsctl member drain Orders_A"))
+def drain(member: MemberName, *, consent: DestructionOptions, service: ServiceOptions) -> ServiceAnswers:
+    """Let a member hand over all that it is the master of, before the machine is maintained.
+
+    The member is no master again before it restarts: stop it afterwards, with SIGTERM or `qsctl shutdown`, which
+    drains and stops with --drain. Exits with 7 where no other member can be the master of a queue, and where fewer
+    voters than a quorum would be left.
+    """
+    with service.open(member) as administration:
+        check_drain(administration)
+        hits = consent.trial(lambda: handed_over(administration))
+        if hits is not None:
+            return trial("/", hits)
+        return answers("/", administration.drain())
 
 
 @COMMANDS.command(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.administer._draining import check_drain, handed_over
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
 from qsctl.cli.command import Commands
 from qsctl.cli.confirmation import DestructionOptions, Hit
@@ -55,7 +55,8 @@ def shutdown(
     others are level within the grace time. If it fails after a while, run it again: a drained member remains so until
     it restarts.
 
-    A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
+    A service that runs as a daemon or inside another program is stopped where it was started: the command exits with
+    7, and no service is drained or stopped. `qsctl member drain` drains one.
     """
     from qsctl.errors import UsageError
 
@@ -64,9 +65,10 @@ def shutdown(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
     with service.open(any_configuration=True) as administration:
+        _check_stops(administration)
         if drain:
-            _check_spared(administration, _only_one(administration))
-        hits = consent.trial(lambda: [*_services_hit(administration), *(_handed_over(administration) if drain else ())])
+            check_drain(administration)
+        hits = consent.trial(lambda: [*_services_hit(administration), *(handed_over(administration) if drain else ())])
         if hits is not None:
             return trial("/", hits)
         if fresh:
@@ -79,43 +81,20 @@ def shutdown(
         return answers("/", administration.shut_down())
 
 
-def _only_one(administration: Administration) -> str:
-    """Return the name of the one service that answers: to drain all members leaves none to hand over to.
+def _check_stops(administration: Administration) -> None:
+    """Check that SHUTDOWN stops each service that answers, before anything is drained or stopped.
 
     Raises:
-        UsageError: several do.
+        Refused: one is a daemon, which answers UNSUPPORTED [QS 5.4.9].
     """
-    from qsctl.errors import UsageError
-
-    names = sorted({each.service for each in administration.service_data()})
-    if len(names) > 1:
-        raise UsageError(
-            f"--drain is for one service, and {', '.join(names)} answer", remedy="Name the service with --target."
-        )
-    return names[0]
-
-
-def _check_spared(administration: Administration, name: str) -> None:
-    """Check that no queue, and not the configuration, lacks a quorum without a service.
-
-    Raises:
-        Refused: one would.
-    """
-    from qsctl.cli.administer._member_moves import check_spared
-    from qsctl.client.administration import Administration as OfAll
     from qsctl.errors import Refused
 
-    members = OfAll(administration.connection)
-    members.tolerate_silence()
-    statuses = members.statuses()
-    with suppress(Refused):  # it is not replicated, or no service reports its members
-        statuses += members.configuration_statuses()
-    check_spared(statuses, name)
-
-
-def _handed_over(administration: Administration) -> list[Hit]:
-    """Return what a drained service hands over, and to which members."""
-    return [Hit(each.replying_service, each.reply.text) for each in administration.drain(is_trial=True)]
+    daemons = sorted(service for service, data in administration.service_data() if data.is_daemon)
+    if daemons:
+        raise Refused(
+            f"{', '.join(daemons)}: SHUTDOWN does not stop a service that runs as a daemon or in another program",
+            remedy="Stop it where it was started: SIGTERM. `qsctl member drain` lets it hand over first.",
+        )
 
 
 def _services_hit(administration: Administration) -> list[Hit]:

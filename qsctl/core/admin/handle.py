@@ -237,6 +237,7 @@ def _data(host: HostedService, resource: ResourceIdentifier) -> Reply:
                 tuple(_queue_data(each, settings) for each, settings in host.queues().items()),
                 tuple(map(str, host.participants())),
                 tuple(map(str, host.subscribers())),
+                is_daemon=not host.stops_on_command,
             ),
         )
     queue = _queue(host, resource)

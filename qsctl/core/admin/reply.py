@@ -49,12 +49,13 @@ class QueueData(msgspec.Struct, frozen=True, tag="queue_data"):
 class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):
     """`ServiceData` [QS 5.4.5], extended by the containers of queues, including empty ones.
 
-    `participants` and `subscribers` are resource identifiers.
+    `participants` and `subscribers` are resource identifiers. `is_daemon`: SHUTDOWN does not stop it [QS 5.4.9].
     """
 
     queues: tuple[QueueData, ...]
     participants: tuple[str, ...] = ()
     subscribers: tuple[str, ...] = ()
+    is_daemon: bool = False
 
 
 class MessageData(msgspec.Struct, frozen=True, tag="message"):

@@ -286,6 +286,7 @@ def test_shutting_down_or_not_supporting_it(host: HostedService) -> None:
     reply = only(daemon, Shutdown())
     assert (reply.retcode, daemon.shutting_down) == (ReturnCode.UNSUPPORTED, False)
     assert reply.text == "service here runs as a daemon. Stop it where it was started: SIGTERM."
+    assert [only(each, GetData(ResourceIdentifier())).body.is_daemon for each in (daemon, host)] == [True, False]  # type: ignore[union-attr]
     assert only(host, Shutdown()) == Reply(ReturnCode.OK, "service here is shutting down")
     assert host.shutting_down
 

@@ -199,6 +199,7 @@ def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> IdlSt
         [wire_queue_data(queue, domain_ids) for queue in data.queues],
         list(data.participants),
         list(data.subscribers),
+        data.is_daemon,
     )
 
 
@@ -208,6 +209,7 @@ def service_data_from_wire(wire: Any) -> ServiceData:
         tuple(queue_data_from_wire(each) for each in wire.shared_reader_queue_data_list),
         tuple(wire.participants),
         tuple(wire.subscribers),
+        wire.is_daemon,
     )
 
 
