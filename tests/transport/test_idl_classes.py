@@ -74,14 +74,33 @@ def test_octets_of_monitoring_are_the_recorded_ones(
         assert back(bodies.read_wire(type(wire), octets)) == body
 
 
-def test_status_of_a_version_without_members_is_read() -> None:
-    octets = bytes.fromhex("".join(RECORDED["without_members"]["XCDR1"]))
-    read = bodies.status_from_wire(
+def read_status(octets: bytes) -> SharedReaderQueueStatus:
+    return bodies.status_from_wire(
         bodies.read_wire(of_module("RTI::QueuingService::Monitoring::SharedReaderQueueStatus"), octets)
     )
+
+
+def earlier(**fields: Any) -> SharedReaderQueueStatus:
+    """The status as a version writes it that does not have the latest fields, with these others."""
     assert REPLICATED.replication is not None
-    without = msgspec.structs.replace(REPLICATED.replication, members=(), group="", is_current=False, behind_ns=None)
-    assert read == msgspec.structs.replace(REPLICATED, replication=without)
+    beside = {"group": "", "is_current": False, "behind_ns": None} | fields
+    return msgspec.structs.replace(REPLICATED, replication=msgspec.structs.replace(REPLICATED.replication, **beside))
+
+
+def test_status_of_a_version_without_members_is_read() -> None:
+    octets = bytes.fromhex("".join(RECORDED["without_members"]["XCDR1"]))
+    assert read_status(octets) == earlier(members=())
+
+
+@pytest.mark.parametrize("representation", RECORDED["without_candidacies"])
+def test_status_of_a_version_without_candidacies_is_read(representation: str) -> None:
+    """Its members are the same structures: a reader of XCDR1 cannot skip what is new in each of them."""
+    assert REPLICATED.replication is not None
+    members = [
+        msgspec.structs.replace(each, master_priority=None, is_witness=False) for each in REPLICATED.replication.members
+    ]
+    octets = bytes.fromhex("".join(RECORDED["without_candidacies"][representation]))
+    assert read_status(octets) == earlier(members=tuple(members))
 
 
 def test_data_of_a_service_of_a_version_without_daemons_is_read() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -51,7 +51,9 @@ _REPLICATION: Final = tuple(each for each in ReplicationStatus.__struct_fields__
 _NOT_REPLICATED: Final = ReplicationStatus("", 0, "", 0, 0, 0, False, 0, 0, 0, "")
 """On the wire: the role is empty."""
 
-_MEMBER: Final = MemberStatus.__struct_fields__
+_CANDIDACY: Final = ("master_priority", "is_witness")
+"""Fields of a member's status that are behind those of all members on the wire, see there."""
+_MEMBER: Final = tuple(each for each in MemberStatus.__struct_fields__ if each not in _CANDIDACY)
 _UNKNOWN: Final = -1
 """On the wire: in the place of a number of a member that is unknown."""
 
@@ -119,10 +121,11 @@ def wire_status(status: SharedReaderQueueStatus) -> IdlStruct:
         replication=_wire_replication(status.replication),
         consumer_count=status.consumer_count,
         consumers=[_wire_consumer(each) for each in status.consumers],
-        members=[_wire_member(each) for each in status.replication.members] if status.replication else [],
+        members=_wire_members("MemberStatus", _MEMBER, status.replication),
         replication_group=status.replication.group if status.replication else "",
         is_current=status.replication.is_current if status.replication else False,
         behind_ns=(status.replication.behind_ns or 0) if status.replication else 0,
+        member_candidacies=_wire_members("MemberCandidacy", _CANDIDACY, status.replication),
     )
 
 
@@ -172,23 +175,33 @@ def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
     """Return the replication's part of a queue's status; None: the queue is not replicated."""
     if not wire.replication.role:
         return None
+    candidacies = wire.member_candidacies
+    if len(candidacies) != len(wire.members):  # of a version that writes none
+        candidacies = [None] * len(wire.members)
     return ReplicationStatus(
         **{name: getattr(wire.replication, name) for name in _REPLICATION},
-        members=tuple(map(_member_from_wire, wire.members)),
+        members=tuple(map(_member_from_wire, wire.members, candidacies)),
         group=wire.replication_group,
         is_current=wire.is_current,
         behind_ns=wire.behind_ns or None,
     )
 
 
-def _wire_member(member: MemberStatus) -> IdlStruct:
-    values = {name: getattr(member, name) for name in _MEMBER}
-    known = {name: _UNKNOWN if value is None else value for name, value in values.items()}
-    return monitoring_value("Monitoring::MemberStatus", **known)
+def _wire_members(kind: str, names: Sequence[str], status: ReplicationStatus | None) -> list[IdlStruct]:
+    """Return these fields of each member's status."""
+    members = status.members if status is not None else ()
+    known = ({name: getattr(each, name) for name in names} for each in members)
+    return [
+        monitoring_value(f"Monitoring::{kind}", **{n: _UNKNOWN if v is None else v for n, v in each.items()})
+        for each in known
+    ]
 
 
-def _member_from_wire(wire: Any) -> MemberStatus:
+def _member_from_wire(wire: Any, candidacy: Any | None) -> MemberStatus:
+    """Return the status of one member; None: its candidacy is not known."""
     values = {name: getattr(wire, name) for name in _MEMBER}
+    if candidacy is not None:
+        values |= {name: getattr(candidacy, name) for name in _CANDIDACY}
     return MemberStatus(**{name: None if value == _UNKNOWN else value for name, value in values.items()})
 
 
