@@ -105,12 +105,11 @@ class Cluster:
         return service
 
     def roles(self, queue: str) -> dict[str, tuple[int, str]]:
-        """The epoch and the role that each living service logged last of a queue."""
+        """The epoch and the role that each living service has logged last of a queue since it was started."""
         found: dict[str, tuple[int, str]] = {}
         for name, service in self.services.items():
-            assert service.process is not None
-            if service.process.poll() is None:
-                roles = self.roles_in(service.log.read_text())
+            if service.is_running:
+                roles = self.roles_in(service.log_of_run())
                 if queue in roles:
                     found[name] = roles[queue]
         return found
@@ -133,11 +132,13 @@ class Cluster:
         raise AssertionError("\n".join(service.log.read_text() for service in self.services.values()))
 
     def await_all(self, queue: str) -> str:
-        """Wait until all living replicas have a vote, and a master; return its name."""
+        """Wait until the replica of each living service has a vote, and one is master; return its name."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             roles = self.roles(queue)
-            if {role for _, role in roles.values()} <= {"master", "slave"} and len({e for e, _ in roles.values()}) == 1:
+            is_complete = len(roles) == sum(service.is_running for service in self.services.values())
+            epochs, held = {epoch for epoch, _ in roles.values()}, {role for _, role in roles.values()}
+            if is_complete and len(epochs) == 1 and "master" in held <= {"master", "slave"}:
                 return self.master(queue)
             time.sleep(0.02)
         raise AssertionError(self.roles(queue))

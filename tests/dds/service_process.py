@@ -80,12 +80,13 @@ class ServiceProcess:
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
         self._connections: list[DdsConnection] = []
+        self._begins_at = 0
         self.start()
 
     def start(self) -> None:
         """Start it and wait until it serves; where that fails, nothing of it is left."""
         with self.log.open("ab") as log:
-            begins_at = log.tell()
+            self._begins_at = log.tell()
             self.process = start(
                 [sys.executable, *self.program, "serve", "--verbosity", "3", *self.arguments],
                 stdin=subprocess.DEVNULL,
@@ -96,18 +97,26 @@ class ServiceProcess:
                 is_fresh=self.is_fresh,
             )
         try:
-            self._await_start(begins_at)
+            self._await_start()
         except BaseException:
             end(self.process)
             raise
 
-    def _await_start(self, begins_at: int) -> None:
-        assert self.process is not None
+    def _await_start(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while b"'started'" not in self.log.read_bytes()[begins_at:]:
-            assert self.process.poll() is None, self.log.read_text()
+        while "'started'" not in self.log_of_run():
+            assert self.is_running, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)
+
+    def log_of_run(self) -> str:
+        """Return what the service has logged since it was started last."""
+        return self.log.read_bytes()[self._begins_at :].decode(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        assert self.process is not None
+        return self.process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -129,7 +138,7 @@ class ServiceProcess:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
-        if self.process.poll() is None:
+        if self.is_running:
             os.kill(self.process.pid, number)
         return self.process.wait(PATIENCE_S)
 

@@ -61,8 +61,7 @@ def still_serves(service: ServiceProcess, domain: int) -> bool:
         assert producer.wait_for_acknowledgments(PATIENCE_S) == 0
         (sample,) = consumer.receive(1, PATIENCE_S)
         sample.acknowledge()
-    assert service.process is not None
-    return service.process.poll() is None and bool(
+    return service.is_running and bool(
         Administration(service.connection(PATIENCE_S)).statuses(ORDERS.at(ResourceKind.STATUS))
     )
 

@@ -113,7 +113,7 @@ def test_members_whose_logs_have_snapshots_in_parts_are_downgraded_one_by_one(
     qsctl = Shell(domain)
     try:
         cluster.await_all("P/S/Orders")
-        fill(domain)
+        fill(cluster)
         for service in cluster.services.values():
             service.stop(signal.SIGTERM)
             monkeypatch.setenv("PYTHONPATH", str(earlier))

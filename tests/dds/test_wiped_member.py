@@ -27,7 +27,7 @@ def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
 def test_a_wiped_member_catches_up_from_a_snapshot(cluster: Cluster, domain: int) -> None:
     qsctl = Shell(domain)
     cluster.await_all("P/S/Orders")
-    fill(domain)
+    fill(cluster)
     master = cluster.await_all("P/S/Orders")
     wiped = next(name for name in cluster.services if name != master)
     service = cluster.services[wiped]
