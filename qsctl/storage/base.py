@@ -13,7 +13,6 @@ records can be taken back.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
@@ -72,38 +71,6 @@ class Storage(Protocol):
     def damage(self) -> Sequence[DamageReport]:
         """Damage that was found when the files were opened or read."""
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Append the records, all or none; they are as durable as configured on return.
-
-        If the process dies during the call, a prefix of the batch may remain; none of it was acknowledged.
-
-        Raises:
-            Damaged: the disk refused; nothing of the batch will be loaded.
-        """
-
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed.
-
-        Until the sync has returned, no record of the batch is durable, and no other method but `payload` may be called.
-
-        Raises:
-            Damaged: the disk refused; nothing of the batch will be loaded.
-        """
-
-    def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable.
-
-        Raises:
-            Damaged: the disk refused; nothing of the batch will be loaded.
-        """
-
-    def sync(self) -> None:
-        """Make the records of `write_deferred` as durable as configured.
-
-        Raises:
-            Damaged: the disk refuses; what was written may or may not be there.
-        """
-
     def load(self) -> Iterator[Record]:
         """Yield every intact record in order, except those that `compact` dropped.
 
@@ -160,41 +127,23 @@ class Storage(Protocol):
         """Sync as configured, and close the files."""
 
 
-class WritesThenSyncs(ABC):
-    """Base class of the stores, which implements `append` by `write` and the sync that this returns."""
+class DatabaseStorage(Storage, Protocol):
+    """A store that is written to by itself: one append is one transaction.
 
-    @abstractmethod
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed."""
-
-    def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable.
-
-        This default defers nothing.
-        """
-        return self.write(records)
-
-    def sync(self) -> None:
-        """Make the records of `write_deferred` as durable as configured."""
-        return
-
-    @abstractmethod
-    def compact(self, keep: Iterable[Record]) -> None:
-        """Replace all records by the snapshot `keep`, atomically."""
-
-    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Compact as `compact` does, one step between two yields, while the caller appends records between the steps.
-
-        This default has a single step.
-        """
-        records: list[Record] = []
-        while not kept.is_over:
-            records += kept.take(_ALL)
-        self.compact(records)
-        yield
+    The streams of a log are written together, see `storage.streams.logged.write_group`.
+    """
 
     def append(self, records: Sequence[Record]) -> None:
-        """Append the records, all or none; they are as durable as configured on return."""
-        sync = self.write(records)
-        if sync is not None:
-            sync()
+        """Append the records, all or none; they are as durable as configured on return.
+
+        If the process dies during the call, a prefix of the batch may remain; none of it was acknowledged.
+
+        Raises:
+            Damaged: the disk refused; nothing of the batch will be loaded.
+        """
+
+
+def remaining(kept: Shares) -> Iterator[Record]:
+    """Yield the records of all remaining parts."""
+    while not kept.is_over:
+        yield from kept.take(_ALL)

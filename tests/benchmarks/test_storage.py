@@ -31,7 +31,7 @@ from qsctl.service.run.loop import ServiceLoop
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.service.stores.restore import restore
 from qsctl.service.stores.stores import Stores
-from qsctl.storage.base import Storage
+from qsctl.storage.base import DatabaseStorage
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.benchmarks.ratios import keep_ratio
 from tests.storage.own_files import OwnFiles
@@ -48,7 +48,7 @@ def enqueued(position: int) -> Enqueued:
     return Enqueued("P/S/orders", position, SampleIdentity(WRITER, position), 1, INFINITE_NS, WRITER, payload=PAYLOAD)
 
 
-def store_rate(make: Callable[[Path], Storage]) -> Rate:
+def store_rate(make: Callable[[Path], DatabaseStorage]) -> Rate:
     """Samples enqueued and later removed a second, in groups."""
 
     def rate(directory: Path) -> float:

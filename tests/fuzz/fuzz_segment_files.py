@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import DatabaseStorage, Extent
 from tests.fuzz.stored_samples import WrittenOnce
 from tests.storage.own_files import OwnFiles
 
 
-def _make(directory: Path, known: Extent | None) -> Storage:
+def _make(directory: Path, known: Extent | None) -> DatabaseStorage:
     return OwnFiles(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=1), known)
 
 

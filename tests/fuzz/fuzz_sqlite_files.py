@@ -6,14 +6,14 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import DatabaseStorage, Extent
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.fuzz.stored_samples import WrittenOnce
 
 SHORT_COUNT = 150
 
 
-def _make(directory: Path, known: Extent | None) -> Storage:
+def _make(directory: Path, known: Extent | None) -> DatabaseStorage:
     return SqliteStorage(directory / "QSOrder@S@0@qsctl.db", FilesystemSettings(), QUEUE_CODEC, known)
 
 

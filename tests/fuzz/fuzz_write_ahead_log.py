@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.records import Record
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import DatabaseStorage, Extent
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log.log_upkeep import keep_short
 from qsctl.storage.log.write_ahead_log import WriteAheadLog
-from qsctl.storage.streams.logged import LoggedStorage
+from qsctl.storage.streams.logged import LoggedStorage, write_group
 from tests.fuzz.stored_samples import WrittenOnce
 
 _SETTINGS = FilesystemSettings(file_max_size_kb=0, synchronization=Synchronization.FULL)
@@ -30,6 +31,12 @@ class _Store(LoggedStorage):
         """Of the log: that of the own files stands in it."""
         return self.log.extent
 
+    def append(self, records: Sequence[Record]) -> None:
+        """Append the records and sync."""
+        sync = write_group(self.log, [(self, records)])
+        assert sync is not None
+        sync()
+
     def close(self) -> None:
         """Checkpoint all but some files of the log, and close both."""
         for _ in keep_short(self.log, lambda: [self], _raise, files_max=8):
@@ -47,7 +54,7 @@ def _raise(_: LoggedStorage, error: Exception) -> None:
     raise error
 
 
-def _make(directory: Path, known: Extent | None) -> Storage:
+def _make(directory: Path, known: Extent | None) -> DatabaseStorage:
     log = WriteAheadLog(directory / "QSlog@qsctl", _SETTINGS, known)
     return _Store(directory / "QSOrder@S@0@qsctl", _SETTINGS, log, QUEUE_CODEC)
 

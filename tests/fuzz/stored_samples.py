@@ -10,7 +10,7 @@ from qsctl.core.records import Assigned, Enqueued, Record, RemovalCause, Removed
 from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import DatabaseStorage, Extent
 from tests.fuzz.edits import Files, edited, read_files, write_files
 
 QUEUE = "P/S/orders"
@@ -19,7 +19,7 @@ COUNT = 16
 OPENS_WITH = (Damaged, InvalidInput, Refused)
 """What a store may raise; anything else ends the service."""
 
-Make = Callable[[Path, Extent | None], Storage]
+Make = Callable[[Path, Extent | None], DatabaseStorage]
 
 
 def samples(position: int) -> list[Record]:
@@ -31,7 +31,7 @@ def samples(position: int) -> list[Record]:
     ]
 
 
-def fill(store: Storage) -> Extent:
+def fill(store: DatabaseStorage) -> Extent:
     """Put samples in, take some of them out, and close the store; gives how far it reaches."""
     for position in range(COUNT):
         store.append(samples(position))
@@ -81,7 +81,7 @@ class WrittenOnce:
             finally:
                 store.abandon()
 
-    def _check(self, store: Storage) -> None:
+    def _check(self, store: DatabaseStorage) -> None:
         found = held(store.load())
         assert found == self._held or store.damage, f"silent: lost {self._held.keys() - found.keys()}"
         wrong = [position for position, each in found.items() if each != self._written(position)]

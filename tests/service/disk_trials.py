@@ -84,7 +84,7 @@ class Trial:
         """Wait until nothing is wrong with the stores any more."""
         until = time.monotonic() + 60
         while self.loop.recovery.is_needed:
-            assert time.monotonic() < until, f"still {self.loop.stores.failure}"
+            assert time.monotonic() < until, f"still {self.loop.stores.failures.error}"
             time.sleep(AGAIN_AFTER_NS / 5e9)
             self.loop.rest()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,6 +34,7 @@ from qsctl.service.run.open_service import DaemonOptions, open_service
 from qsctl.service.stores.restore import restore
 from qsctl.service.stores.stores import Stores
 from qsctl.storage.base import Sync
+from qsctl.storage.sqlite.store import SqliteStorage
 from tests.earlier_formats import contents
 from tests.service.pipelines import (
     IN_MEMORY,
@@ -193,17 +193,18 @@ def test_a_dead_letter_is_stored_before_it_leaves_its_queue(tmp_path: Path) -> N
     loop = service(tmp_path, orders, dead)
     order: list[str] = []
     for name, store in loop.stores.queues.items():
+        assert isinstance(store, SqliteStorage)
 
-        def write(records: list[Record], name: str = name, real: Any = store.write) -> Sync:
-            order.append(f"{name} written")
-            sync = real(records)
-            return lambda: (sync(), order.append(f"{name} synced"))[1]
+        def append(records: Sequence[Record], name: str = name, real: Callable[..., None] = store.append) -> None:
+            order.append(f"{name} begun")
+            real(records)
+            order.append(f"{name} durable")
 
-        store.write = write  # type: ignore[method-assign]
+        store.append = append  # type: ignore[method-assign]
     loop.turn([*writes(1), ConsumerJoined("P/S/orders", READER)])
     order.clear()
     loop.turn([Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, 1), 0)])  # type: ignore[arg-type]
-    assert order == ["P/S/dead written", "P/S/dead synced", "P/S/orders written", "P/S/orders synced"]
+    assert order == ["P/S/dead begun", "P/S/dead durable", "P/S/orders begun", "P/S/orders durable"]
     loop.stores.close()
     again = service(tmp_path, orders, dead)
     assert payloads_of(again.turn([ConsumerJoined("P/S/dead", READER)]).messages) == [b"1"]
@@ -294,5 +295,5 @@ def test_a_disk_that_refuses_to_compact_the_service_s_state_ends_no_service(
     monkeypatch.setattr(type(stores.service), "worth_compacting", lambda _: True)
     monkeypatch.setattr(type(stores.service), "compact", lambda _, records: refuse(records))
     assert list(stores.compact_in_shares(lambda _: iter(()), [])) == []
-    assert stores.service_failure is error
+    assert stores.failures.error is error
     stores.close()

@@ -1,4 +1,4 @@
-"""What every store owes (`storage/base.py`): subclassed for memory, sqlite and segments."""
+"""What every store owes (`storage/base.py`): subclassed for databases, and for streams with a log of their own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from qsctl.core.records import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.storage.base import Storage
+from qsctl.storage.base import DatabaseStorage
 
 WRITER = Guid(bytes(range(16)))
 READER = Guid(bytes(range(16, 32)))
@@ -166,25 +166,25 @@ class StoreContract:
 
     survives_reopening = True
 
-    def open(self, directory: Path) -> Storage:
+    def open(self, directory: Path) -> DatabaseStorage:
         raise AssertionError("a subclass says which store is meant")
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterable[Storage]:
+    def store(self, tmp_path: Path) -> Iterable[DatabaseStorage]:
         store = self.open(tmp_path)
         yield store
         store.close()
 
-    def reopened(self, store: Storage, directory: Path) -> Storage:
+    def reopened(self, store: DatabaseStorage, directory: Path) -> DatabaseStorage:
         store.close()
         return self.open(directory) if self.survives_reopening else store
 
-    def test_new_store_is_empty_and_sound(self, store: Storage) -> None:
+    def test_new_store_is_empty_and_sound(self, store: DatabaseStorage) -> None:
         assert list(store.load()) == []
         assert not store.damage
         assert not store.worth_compacting()
 
-    def test_every_kind_of_record_is_loaded_as_it_was_appended(self, store: Storage, tmp_path: Path) -> None:
+    def test_every_kind_of_record_is_loaded_as_it_was_appended(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append(EVERY_KIND[:4])
         store.append(EVERY_KIND[4:])
         assert list(store.load()) == list(EVERY_KIND)
@@ -193,11 +193,11 @@ class StoreContract:
         assert not again.damage
         again.close()
 
-    def test_appending_nothing_changes_nothing(self, store: Storage) -> None:
+    def test_appending_nothing_changes_nothing(self, store: DatabaseStorage) -> None:
         store.append([])
         assert list(store.load()) == []
 
-    def test_payload_is_found_by_position(self, store: Storage, tmp_path: Path) -> None:
+    def test_payload_is_found_by_position(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(3, b"three"), enqueued(4, b""), enqueued(9, b"n" * 20_000)])
         for _ in range(2):
             assert store.payload(3) == b"three"
@@ -206,7 +206,7 @@ class StoreContract:
             store = self.reopened(store, tmp_path)
         store.close()
 
-    def test_payload_of_a_sample_not_held_is_a_key_error(self, store: Storage) -> None:
+    def test_payload_of_a_sample_not_held_is_a_key_error(self, store: DatabaseStorage) -> None:
         store.append([enqueued(3)])
         with pytest.raises(KeyError):
             store.payload(2)
@@ -214,7 +214,7 @@ class StoreContract:
         with pytest.raises(KeyError):
             store.payload(3)
 
-    def test_payload_of_a_removed_sample_comes_back_empty(self, store: Storage, tmp_path: Path) -> None:
+    def test_payload_of_a_removed_sample_comes_back_empty(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(0, b"zero"), enqueued(1, b"one"), removed(0)])
         expected = [enqueued(0, b""), enqueued(1, b"one"), removed(0)]
         assert list(store.load()) == expected
@@ -223,7 +223,7 @@ class StoreContract:
         assert not again.damage
         again.close()
 
-    def test_compact_replaces_everything_by_what_is_kept(self, store: Storage, tmp_path: Path) -> None:
+    def test_compact_replaces_everything_by_what_is_kept(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(at, b"%d" % at) for at in range(6)])
         store.append([removed(0), removed(1), assigned(2)])
         keep = [Remembered(QUEUE, 6, (SampleIdentity(WRITER, 1),)), *[enqueued(at, b"%d" % at) for at in range(2, 6)]]
@@ -236,7 +236,7 @@ class StoreContract:
         assert not again.damage
         again.close()
 
-    def test_compact_keeps_the_payload_that_the_store_has(self, store: Storage, tmp_path: Path) -> None:
+    def test_compact_keeps_the_payload_that_the_store_has(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(0, b"on disk only")])
         store.compact([enqueued(0, b""), enqueued(1, b"new")])
         again = self.reopened(store, tmp_path)
@@ -244,7 +244,7 @@ class StoreContract:
         assert list(again.load()) == [enqueued(0, b"on disk only"), enqueued(1, b"new")]
         again.close()
 
-    def test_compact_to_nothing_leaves_an_empty_store_that_goes_on(self, store: Storage, tmp_path: Path) -> None:
+    def test_compact_to_nothing_leaves_an_empty_store_in_use(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(0), removed(0)])
         store.compact([])
         assert list(store.load()) == []
@@ -253,7 +253,7 @@ class StoreContract:
         assert list(again.load()) == [enqueued(1)]
         again.close()
 
-    def test_compacting_pays_once_dead_records_outweigh_the_live_ones(self, store: Storage) -> None:
+    def test_compacting_pays_once_dead_records_outweigh_the_live_ones(self, store: DatabaseStorage) -> None:
         store.append([enqueued(at) for at in range(100)])
         assert not store.worth_compacting()
         for start in range(100, 6_000, 100):
@@ -264,7 +264,7 @@ class StoreContract:
         store.compact(enqueued(at) for at in range(100))
         assert not store.worth_compacting()
 
-    def test_destroyed_store_leaves_no_file(self, store: Storage, tmp_path: Path) -> None:
+    def test_destroyed_store_leaves_no_file(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(0), removed(0)])
         store.destroy()
         assert list(tmp_path.iterdir()) == []

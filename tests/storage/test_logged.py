@@ -13,12 +13,12 @@ from tests.storage.with_its_log import WithItsLog
 
 
 class TestLoggedStorage(StoreContract):
-    def open(self, directory: Path) -> LoggedStorage:
+    def open(self, directory: Path) -> WithItsLog:
         return WithItsLog(directory, FilesystemSettings())
 
 
 class TestLoggedStorageInSmallFiles(StoreContract):
-    def open(self, directory: Path) -> LoggedStorage:
+    def open(self, directory: Path) -> WithItsLog:
         return WithItsLog(directory, FilesystemSettings(file_max_size_kb=0))
 
 
@@ -42,5 +42,5 @@ def checkpoint_all(store: LoggedStorage) -> None:
 
 
 class TestCheckpointedStorage(StoreContract):
-    def open(self, directory: Path) -> LoggedStorage:
+    def open(self, directory: Path) -> WithItsLog:
         return Checkpointed(directory, FilesystemSettings(file_max_size_kb=0))

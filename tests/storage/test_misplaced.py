@@ -15,7 +15,7 @@ from qsctl.core.records import Enqueued
 from qsctl.errors import Refused
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage._frames import scan
-from qsctl.storage.base import Storage
+from qsctl.storage.base import DatabaseStorage
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from qsctl.storage.sqlite.store import SqliteStorage
 from tests.storage.contract import alive, enqueued
@@ -34,13 +34,13 @@ def database(directory: Path, stem: str = ORDERS) -> SqliteStorage:
     return SqliteStorage(directory / f"{stem}.db", LARGE, QUEUE_CODEC)
 
 
-def fill(store: Storage, count: int, text: str = "payload") -> None:
+def fill(store: DatabaseStorage, count: int, text: str = "payload") -> None:
     for position in range(count):
         store.append([enqueued(position, f"{text} {position:04}".encode())])
     store.close()
 
 
-def loaded(store: Storage) -> dict[int, bytes]:
+def loaded(store: DatabaseStorage) -> dict[int, bytes]:
     return {each.position: each.payload for each in store.load() if isinstance(each, Enqueued)}
 
 
@@ -192,7 +192,7 @@ VERSION_0_1 = Path(__file__).parent / "version_0_1"
 
 @pytest.mark.parametrize("make", [segments, database])
 def test_a_store_of_version_0_1_is_read_and_goes_on_in_the_new_format(
-    tmp_path: Path, make: Callable[[Path], Storage]
+    tmp_path: Path, make: Callable[[Path], DatabaseStorage]
 ) -> None:
     for path in VERSION_0_1.iterdir():
         shutil.copy(path, tmp_path / path.name)

@@ -33,11 +33,11 @@ def opened(directory: Path) -> OwnFiles:
     return OwnFiles(directory / "QSOrder@S@0@qsctl", TINY)
 
 
-def logged(directory: Path) -> LoggedStorage:
+def logged(directory: Path) -> WithItsLog:
     return WithItsLog(directory, TINY)
 
 
-Open: TypeAlias = Callable[[Path], OwnFiles | LoggedStorage]
+Open: TypeAlias = Callable[[Path], OwnFiles | WithItsLog]
 KINDS = pytest.mark.parametrize("make", [opened, logged], ids=["own files", "log"])
 
 
@@ -83,13 +83,19 @@ class Story:
                 self.settle_along,
                 self.compact,
                 self.compact_on,
-                self.store.sync,
+                self.sync,
                 self.restart,
                 self.keep_log_short,
             ],
             weights=[20, self.settles, self.settles, 2, 8, self.settles // 4, 1, 8],
         )
         doing[0]()
+
+    def sync(self) -> None:
+        if isinstance(self.store, WithItsLog):
+            self.store.log.sync()
+        else:
+            self.store.sync()
 
     def enqueue(self) -> None:
         records: list[Record] = []
@@ -120,9 +126,7 @@ class Story:
     def settle_along(self) -> None:
         gone = self.some(6)
         self.unsure |= gone
-        sync = self.store.write_deferred([removed(position) for position in gone])
-        if sync is not None:
-            sync()
+        self.store.write_deferred([removed(position) for position in gone])
 
     def compact(self) -> None:
         kept = {position: payload for position, payload in self.held.items() if position not in self.unsure}

@@ -11,7 +11,7 @@ import pytest
 from qsctl.core.ready import Ready
 from qsctl.service.replicas import _replica_stores as replica_stores
 from qsctl.service.replicas._replica_writes import ReplicaWrites
-from qsctl.service.stores import stores
+from qsctl.service.stores._failures import Failures
 from qsctl.service.stores.stores import Stores
 from qsctl.sim.world.environment.disk import MountedDisk
 from qsctl.storage.base import Sync
@@ -72,7 +72,7 @@ def releases_before_the_sync(patch: pytest.MonkeyPatch) -> None:
 
 def withholds_nothing(patch: pytest.MonkeyPatch) -> None:
     """What rests on records that a disk refused leaves all the same."""
-    patch.setattr(stores, "withhold", lambda turns, failures, service: None)
+    patch.setattr(Failures, "withhold", lambda self, turns: None)
 
 
 def drops_deleted_logs_too_late(patch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def recovers_from_memory_alone(patch: pytest.MonkeyPatch) -> None:
     """A queue whose store failed goes on without its records having been stored anew."""
 
     def recover(self: Stores, name: str, snapshot: Any) -> None:
-        del self.failures[name]
+        del self.failures.queues[name]
 
     patch.setattr(Stores, "recover", recover)
 

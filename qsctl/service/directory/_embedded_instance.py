@@ -134,7 +134,7 @@ class EmbeddedInstance:
         something.
         """
         engine, stores = self.loop.engine, self._stores
-        if self.damage or stores.failure is not None or stores.is_scarce or self.recording.status.is_on:
+        if self.damage or stores.failures.error is not None or stores.is_scarce or self.recording.status.is_on:
             return None
         hosted = engine.hosted
         if not all(map(_is_at_rest, hosted.by_name.values())):
@@ -301,7 +301,7 @@ class EmbeddedInstance:
             if isinstance(message, Delivery) and message.consumer_guid == self._guid
         ]
         answers = [each for each in done.messages if isinstance(each, WriteAcknowledgment | CommandReply)]
-        if (failure := self._stores.failure) is not None and not answers:
+        if (failure := self._stores.failures.error) is not None and not answers:
             raise failure
         return done.messages
 

@@ -48,8 +48,8 @@ def refusal_of(
     """
     if not matches(request.target, engine.hosted.application_name):
         return None
-    if stores.service_failure is not None:
-        return _refusal(engine, request, stores.service_failure)
+    if (failure := stores.failures.service) is not None:
+        return _refusal(engine, request, failure.error)
     created = list(_created_places(engine, request))
     hosted = engine.hosted.by_name
     count = len(hosted) + sum(name not in hosted for name, _ in created)

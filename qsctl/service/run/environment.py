@@ -17,7 +17,7 @@ from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.high_availability.roles import Jitter
 from qsctl.instant import Nanoseconds
 from qsctl.service.stores.sync_thread import SyncThread
-from qsctl.storage.base import Extent, Storage, Sync
+from qsctl.storage.base import DatabaseStorage, Extent, Sync
 from qsctl.storage.codec import RecordCodec
 from qsctl.storage.file_system import HOST, FileSystem
 from qsctl.storage.replicas.replica_log import ReplicaLog
@@ -61,7 +61,7 @@ class OpenDatabase(Protocol):
         /,
         *,
         discards_damaged: bool,
-    ) -> Storage:
+    ) -> DatabaseStorage:
         """Open the database, creating it where it is missing."""
 
 

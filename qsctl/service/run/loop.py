@@ -27,7 +27,6 @@ from qsctl.service.stores.places import places_of
 from qsctl.service.stores.recovery import Recovery
 from qsctl.service.stores.restore import adopt, incarnations_of
 from qsctl.service.stores.stores import Stores
-from qsctl.service.stores.withholding import explained
 from qsctl.storage.base import Sync
 
 Clock: TypeAlias = Callable[[], Nanoseconds]
@@ -190,9 +189,8 @@ class ServiceLoop:
 
     def _pop_finished(self) -> list[Released]:
         finished, self._finished = self._finished, []
-        if self.stores.failures:
-            for released in finished:
-                released.messages[:] = [explained(each, self.stores.failures) for each in released.messages]
+        for released in finished:
+            self.stores.failures.explain(released.messages)
         return finished
 
     def finish(self) -> None:
@@ -266,7 +264,7 @@ class ServiceLoop:
         """Write the records of a group and return the pending sync; a group that changes queues is synced here."""
         opened = self.stores.follow(places_of(self.engine.hosted)) if group.changes_queues else []
         sync = self.stores.write(group.turns)
-        self.stores.withhold(group.turns)
+        self.stores.failures.withhold(group.turns)
         if not group.changes_queues:
             return sync
         if sync is not None:
@@ -278,7 +276,7 @@ class ServiceLoop:
 
     def _end(self, group: Group) -> None:
         self._syncing = None
-        self.stores.withhold(group.turns)
+        self.stores.failures.withhold(group.turns)
         for ready in group.turns:
             for batch in ready.batches:
                 self._turn.durable(batch.stream, batch.last_index)

@@ -56,7 +56,7 @@ The order of a start (`restore.restore`):
    attempts left, are dead-lettered. These records are in the first turn; a crash before they are durable repeats this
    step.
 
-A failed write or sync while the service runs affects the queue whose store it is (`recovery`, `withholding`): its
+A failed write or sync while the service runs affects the queue whose store it is (`recovery`, `_failures`): its
 records of that group count as never written, producers are answered 0, none of its samples is delivered, and the queue
 is reset to the content of its store and suspended. A failed sync is not retried: the queue resumes once its whole
 content is in new files and synced. A change of the configuration that cannot be stored is answered with an error though

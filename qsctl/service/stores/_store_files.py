@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
@@ -20,7 +20,7 @@ from qsctl.identity import NIL_INCARNATION, Incarnation
 from qsctl.service.run.environment import HOST_ENVIRONMENT, Environment
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.service.stores.places import HostedPlace
-from qsctl.storage.base import Extent, Storage
+from qsctl.storage.base import DatabaseStorage, Extent, Storage
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.log.log_upkeep import carry_over, existing_logs
@@ -43,6 +43,9 @@ from qsctl.storage.room import DiskFull, Room
 from qsctl.storage.streams.logged import LoggedStorage
 
 Done = TypeVar("Done")
+
+QueueStore: TypeAlias = LoggedStorage | DatabaseStorage
+"""The store of a queue with in-memory state, or without."""
 
 
 class StoreFiles:
@@ -155,7 +158,7 @@ class StoreFiles:
             if place.is_persistent:
                 self._owners[self.stem(name, place)] = name
 
-    def open(self, name: QueueName, place: HostedPlace, *, discards_damaged: bool | None = None) -> Storage:
+    def open(self, name: QueueName, place: HostedPlace, *, discards_damaged: bool | None = None) -> QueueStore:
         """Open the store of a queue, which must be one that keeps files.
 
         Args:
@@ -188,7 +191,7 @@ class StoreFiles:
         names = self._disk.names(self.directory)
         return any(name.startswith((f"{stem.name}.db", f"{stem.name}_")) for name in names)
 
-    def open_service(self, *, discards_damaged: bool | None = None) -> Storage:
+    def open_service(self, *, discards_damaged: bool | None = None) -> DatabaseStorage:
         """Open the store of the service's state.
 
         Raises:
@@ -318,7 +321,7 @@ class StoreFiles:
             log.abandon()
         self.claim.release()
 
-    def _open(self, name: QueueName, place: HostedPlace, known: Extent | None, *, discards_damaged: bool) -> Storage:
+    def _open(self, name: QueueName, place: HostedPlace, known: Extent | None, *, discards_damaged: bool) -> QueueStore:
         discards = discards_damaged
         if not place.is_persistent:
             assert self.volatile_directory is not None

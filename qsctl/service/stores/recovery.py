@@ -45,7 +45,6 @@ class Recovery:
         self._stores = stores
         self._clock = clock
         self._refuses = False
-        self._reported_service_failure = False
         self._next_attempt_ns: Nanoseconds = 0
         self.report: Report = lambda *_: None
 
@@ -53,18 +52,19 @@ class Recovery:
     def is_needed(self) -> bool:
         """Return whether a store has failed or space is scarce, so that the other methods must be called."""
         stores = self._stores
-        return bool(stores.failures) or stores.service_failure is not None or stores.is_scarce or self._refuses
+        return stores.failures.error is not None or stores.is_scarce or self._refuses
 
     def heed(self) -> None:
         """Suspend the queues whose stores have failed, and make all stored queues refuse samples while space is
         scarce.
         """
-        for name, failure in list(self._stores.failures.items()):
+        for name, failure in list(self._stores.failures.queues.items()):
             if not failure.is_undone:
                 self._undo(name)
-        if self._stores.service_failure is not None and not self._reported_service_failure:
-            self._reported_service_failure = True
-            self.report("storage_failed", "", self._stores.service_failure.message)
+        of_service = self._stores.failures.service
+        if of_service is not None and not of_service.is_reported:
+            of_service.is_reported = True
+            self.report("storage_failed", "", of_service.error.message)
         if self._stores.is_scarce != self._refuses:
             self._refuses = self._stores.is_scarce
             self._engine.refuse_samples(self._clock(), self._stores.names, refuses=self._refuses)
@@ -79,24 +79,24 @@ class Recovery:
         if self._stores.is_scarce:
             self._stores.make_room()
         self._stores.files.room.keep()
-        for name in list(self._stores.failures):
+        failures = self._stores.failures
+        for name in list(failures.queues):
             self._recover(name)
-        if self._stores.service_failure is not None:
+        if failures.service is not None:
             try:
                 self._stores.recover_service(self._engine.snapshot_service())
             except Damaged as error:
-                self._stores.service_failure = error
+                failures.fail_service(error)
             else:
-                self._reported_service_failure = False
                 self.report("storage_recovered", "", "")
         self.heed()
 
     def _undo(self, name: str) -> None:
-        failure, now = self._stores.failures[name], self._clock()
+        failure, now = self._stores.failures.queues[name], self._clock()
         try:
             records = list(mended(self._stores.reopen(name).load()))
         except Damaged as error:
-            failure.error = error  # it cannot be read either: its content is unknown until it can
+            failure.note(error)  # it cannot be read either: its content is unknown until it can
             records = []
         else:
             failure.is_undone = True
@@ -107,7 +107,7 @@ class Recovery:
             self.report("storage_failed", name, failure.error.message)
 
     def _recover(self, name: str) -> None:
-        failure = self._stores.failures[name]
+        failure = self._stores.failures.queues[name]
         if not failure.is_undone:
             self._undo(name)
         if not failure.is_undone:

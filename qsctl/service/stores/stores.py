@@ -8,9 +8,8 @@ Decides: that a sample is written to the dead letters, or to the queue that a co
 from its queue. Queues that share a write-ahead log share an append in this order; of several files each is synced
 before the files that depend on it are written.
 
-Decides: that a failure concerns the queue of the failed store. Nothing more of it is stored until its whole content was
-stored again; where a dead or moved sample would be in neither of two queues, both count as failed. A write that failed
-cleanly for lack of space is repeated after the reserve was released; a failed sync is not repeated.
+Decides: that both queues count as failed where a dead or moved sample would be in neither of them (see `_failures`). A
+write that failed cleanly for lack of space is repeated after the reserve was released; a failed sync is not repeated.
 
 Decides: when which store is compacted, and that the write-ahead logs stay short.
 """
@@ -39,12 +38,12 @@ from qsctl.core.records import (
 from qsctl.errors import Damaged
 from qsctl.identity import Incarnation
 from qsctl.service.run.environment import HOST_ENVIRONMENT, Environment
+from qsctl.service.stores._failures import Failure, Failures
 from qsctl.service.stores._payload_reader import payload_reader
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
-from qsctl.service.stores._store_files import StoreFiles
+from qsctl.service.stores._store_files import QueueStore, StoreFiles
 from qsctl.service.stores.places import HostedPlace, Places
-from qsctl.service.stores.withholding import Failure, withhold
-from qsctl.storage.base import Shares, Storage, Sync
+from qsctl.storage.base import DatabaseStorage, Shares, Sync
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport, refuse_loss
 from qsctl.storage.log import log_upkeep
@@ -121,16 +120,13 @@ class Stores:
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
-        self.queues: dict[QueueName, Storage] = {}
+        self.queues: dict[QueueName, QueueStore] = {}
         self._opened: dict[QueueName, HostedPlace] = {}
         """Places of the queues that have a store, including those that are about to be deleted."""
         self._places: Places = {}
         self._closed_damage: list[DamageReport] = []
-        self.failures: dict[QueueName, Failure] = {}
-        """The queues of which nothing can be stored for now, see `qsctl.service.stores.recovery`."""
-        self.service_failure: Damaged | None = None
-        """Why the last change of the configuration could not be stored; None: it was."""
-        self.service: Storage | None = None
+        self.failures = Failures()
+        self.service: DatabaseStorage | None = None
         if keeps_service_state:
             try:
                 self.service = self.files.open_service()
@@ -280,9 +276,9 @@ class Stores:
     def write(self, turns: Sequence[Ready]) -> Sync | None:
         """Write the records of several turns as one, and put every payload into their messages.
 
-        Returns the pending sync (see `Storage.write`), or None where no sync is needed. Failures, also those of the
-        sync, are
-        in `failures`; `withhold` then removes the affected messages.
+        Returns the pending sync, which makes them as durable as configured, or None where no sync is needed. Until it
+        has returned, no other method but `payload` may be called. Failures, also those of the sync, are registered in
+        `failures`.
         """
         read = payload_reader(turns, self.payload)
         for ready in turns:
@@ -309,20 +305,12 @@ class Stores:
             self.files.room.keep()
         return sync
 
-    def withhold(self, turns: Sequence[Ready]) -> None:
-        """Remove from the messages of written turns those that depend on records that could not be stored."""
-        if self.failures or self.service_failure:
-            withhold(turns, self.failures, self.service_failure)
-
     def sync(self) -> None:
         """Sync deferred writes, which otherwise wait for the next batch's sync."""
         for log in self.files.logs.values():
-            names = [name for name in self.queues if _log_of(self.queues[name]) is log]
+            names = [name for name, store in self.queues.items() if _log_of(store) is log]
             if names:
                 self._finish(names, log.sync)
-        for name, store in self.queues.items():
-            if _log_of(store) is None:
-                self._finish([name], store.sync)
 
     # Writes: each has two halves, of which the second, the sync, may be done in another thread.
 
@@ -339,8 +327,8 @@ class Stores:
             names = names[len(dead_letters) :]
         for name in names:
             of_dead = self._dead_letters_of(name)
-            if of_dead in batch and of_dead in self.failures:
-                self.fail([name], self.failures[of_dead].error)  # else a dead sample would be in neither
+            if of_dead in batch and of_dead in self.failures.queues:
+                self.failures.fail_together((of_dead, name))  # else a dead sample would be in neither
         groups: dict[WriteAheadLog | QueueName, list[QueueName]] = {}
         for name in names:
             groups.setdefault(_log_of(self.queues[name]) or name, []).append(name)
@@ -360,56 +348,44 @@ class Stores:
                 groups[-1].append(name)
             else:
                 groups.append([name])
-        self._fail_together(batch)
+        self.failures.fail_together(batch)
         left: Sync | None = None
         for group in groups:
             if left is not None:
                 left()
-                self._fail_together(batch)
+                self.failures.fail_together(batch)
             left = self._begin(group, batch)
-            self._fail_together(batch)
-        return None if left is None else partial(_do_all, [left, partial(self._fail_together, tuple(batch))])
+            self.failures.fail_together(batch)
+        return None if left is None else partial(_do_all, [left, partial(self.failures.fail_together, tuple(batch))])
 
     def _begin(
         self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False
     ) -> Sync | None:
         """Write the records of one queue, or of several that share a log; return the pending sync, or None."""
-        names = [name for name in names if name not in self.failures]
-        if not names:
+        names = [name for name in names if name not in self.failures.queues]
+        streams: list[tuple[LoggedStorage, Sequence[Record]]] = []
+        for name in names:
+            store = self.queues[name]
+            if not isinstance(store, LoggedStorage):
+                return partial(self._finish, names, partial(store.append, batch[name]))
+            streams.append((store, batch[name]))
+        if not streams:
             return None
-        store = self.queues[names[0]]
-        streams = [(each, batch[name]) for name in names if isinstance(each := self.queues[name], LoggedStorage)]
-        write: Callable[[], Sync | None]
-        if isinstance(store, LoggedStorage):
-            write = partial(write_group, store.log, streams)
-        else:
-            write = partial(store.write_deferred if may_defer else store.write, batch[names[0]])
         try:
-            sync = self.files.with_reserve(write)
+            sync = self.files.with_reserve(partial(write_group, streams[0][0].log, streams))
         except Damaged as error:
-            self.fail(names, error)
+            self.failures.fail(names, error)
             return None
-        return None if sync is None or (streams and may_defer) else partial(self._finish, names, sync)
+        return None if sync is None or may_defer else partial(self._finish, names, sync)
 
     def _finish(self, names: Sequence[QueueName], sync: Sync) -> None:
         """Sync the written records of queues, and register a failure."""
-        if all(name in self.failures for name in names):
+        if all(name in self.failures.queues for name in names):
             return
         try:
             self.files.with_reserve(sync)
         except Damaged as error:
-            self.fail(names, error)
-
-    def fail(self, names: Iterable[QueueName], error: Damaged) -> None:
-        """Mark queues as failed: nothing more of them is stored until their whole content was stored again."""
-        for name in names:
-            self.failures.setdefault(name, Failure(error))
-
-    def _fail_together(self, names: Iterable[QueueName]) -> None:
-        """Mark all of these queues as failed if one of them has failed."""
-        failure = next((self.failures[name] for name in names if name in self.failures), None)
-        if failure is not None:
-            self.fail(names, failure.error)
+            self.failures.fail(names, error)
 
     def _dead_letters_of(self, name: QueueName) -> QueueName:
         place = self._places.get(name)
@@ -435,12 +411,12 @@ class Stores:
         compacted = []
         for name, store in self.queues.items():
             is_damaged = all_damaged and (store.damage or _log_of(store) in damaged_logs)
-            if name not in self.failures and (store.worth_compacting() or is_damaged):
+            if name not in self.failures.queues and (store.worth_compacting() or is_damaged):
                 store.compact(snapshot(name))
                 compacted.append(name)
         for log in damaged_logs:
             self._make_room(log)
-        if not self.failures:
+        if not self.failures.queues:
             for _ in self.keep_logs_short(_FILES_AT_REST):
                 pass
             for log in self.files.logs.values():
@@ -463,9 +439,9 @@ class Stores:
             except DiskFull:
                 self.files.room.release()
             except Damaged as error:
-                self.service_failure = error  # the whole of it is stored anew once the disk accepts it
+                self.failures.fail_service(error)  # the whole of it is stored anew once the disk accepts it
         for name, store in list(self.queues.items()):
-            if self.queues.get(name) is not store or name in self.failures:
+            if self.queues.get(name) is not store or name in self.failures.queues:
                 continue
             if every or store.worth_compacting():
                 try:
@@ -473,7 +449,7 @@ class Stores:
                 except DiskFull:
                     self.files.room.release()  # the old content stays; another will find what this one left
                 except Damaged as error:
-                    self.fail([name], error)
+                    self.failures.fail([name], error)
                 else:
                     self.note([name])
         yield from self.keep_logs_short()
@@ -496,12 +472,12 @@ class Stores:
     def _streams_of(self, log: WriteAheadLog) -> Sequence[LoggedStorage] | None:
         """Return the open streams of a log; None if one of them has failed."""
         found = {name: each for name, each in self.queues.items() if _log_of(each) is log}
-        if not self.failures.keys().isdisjoint(found):
+        if not self.failures.queues.keys().isdisjoint(found):
             return None
         return [each for each in found.values() if isinstance(each, LoggedStorage)]
 
     def _fail_stream(self, stream: LoggedStorage, error: Damaged) -> None:
-        self.fail([name for name, store in self.queues.items() if store is stream], error)
+        self.failures.fail([name for name, store in self.queues.items() if store is stream], error)
 
     @property
     def is_log_long(self) -> bool:
@@ -529,14 +505,14 @@ class Stores:
         """
         try:
             for name, store in self.queues.items():
-                if name in self.failures:
+                if name in self.failures.queues:
                     store.abandon()
                 else:
                     store.close()
             if self.service:
                 self.service.close()
                 self.files.note_service(self.service)
-            self.note([name for name in self.queues if name not in self.failures])
+            self.note([name for name in self.queues if name not in self.failures.queues])
         finally:
             self.files.close()
 
@@ -552,7 +528,7 @@ class Stores:
             self.files.forget_service()
             self.service.destroy()
 
-    def reopen(self, name: QueueName) -> Storage:
+    def reopen(self, name: QueueName) -> QueueStore:
         """Open the store of a failed queue again, to read its content.
 
         Raises:
@@ -569,11 +545,9 @@ class Stores:
         Raises:
             Damaged: the disk still refuses.
         """
-        store, failure = self.queues[name], self.failures[name]
-        write = store.compact if isinstance(failure.error, DiskFull) else store.renew
-        self.files.with_reserve(partial(write, list(snapshot)))
+        self._store_anew(self.queues[name], self.failures.queues[name], snapshot)
         self.note([name])
-        del self.failures[name]
+        del self.failures.queues[name]
 
     def recover_service(self, service: Iterable[ServiceRecord]) -> None:
         """Store the whole configuration after a change could not be stored.
@@ -585,14 +559,15 @@ class Stores:
             self.files.claim.hold_again()
             self.service.abandon()
             self.service = self.files.open_service(discards_damaged=True)
-            self.files.with_reserve(partial(self.service.compact, list(service)))
+            assert self.failures.service is not None
+            self._store_anew(self.service, self.failures.service, service)
             self.files.note_service(self.service)
-        self.service_failure = None
+        self.failures.service = None
 
-    @property
-    def failure(self) -> Damaged | None:
-        """The error of a failed store; None: no store has failed."""
-        return next((each.error for each in self.failures.values()), self.service_failure)
+    def _store_anew(self, store: QueueStore, failure: Failure, records: Iterable[Record]) -> None:
+        """Store the whole content of a failed store, which was opened again."""
+        write = store.renew if failure.is_unsure else store.compact
+        self.files.with_reserve(partial(write, list(records)))
 
     @property
     def is_scarce(self) -> bool:
@@ -604,7 +579,7 @@ class Stores:
         """The queues that have a store."""
         return tuple(self.queues)
 
-    def _open(self, name: QueueName, place: HostedPlace) -> Storage:
+    def _open(self, name: QueueName, place: HostedPlace) -> QueueStore:
         store = self.files.open(name, place)
         self._opened[name] = place
         if not place.settings.persistence.restore and self.files.volatile_directory is None:
@@ -624,14 +599,14 @@ class Stores:
             try:
                 self.files.with_reserve(partial(self.service.append, [record]))
             except Damaged as error:
-                self.service_failure = error
+                self.failures.fail_service(error)
         if isinstance(record, QueueDeleted | SubscriberDeleted):
             for name in [name for name in self.queues if name not in self._places]:
                 self._destroy(name)
 
     def _destroy(self, name: QueueName) -> None:
         store = self.queues.pop(name)
-        self.failures.pop(name, None)
+        self.failures.queues.pop(name, None)
         self._closed_damage += store.damage
         self.files.forget(name, self._opened.pop(name))
         store.destroy()
@@ -648,7 +623,7 @@ def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
     return dict(streams)
 
 
-def _log_of(store: Storage) -> WriteAheadLog | None:
+def _log_of(store: QueueStore) -> WriteAheadLog | None:
     """Return the log that a store shares with others; None if it has its own files only."""
     return store.log if isinstance(store, LoggedStorage) else None
 

@@ -29,13 +29,12 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.errors import Damaged, Refused
-from qsctl.storage.base import Extent, Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Shares, remaining
 from qsctl.storage.codec import Record, RecordCodec, fill
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.names import open_private, unshare
@@ -72,7 +71,7 @@ _UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQ
 """Errors after which a transaction is undone, and the next one may succeed."""
 
 
-class SqliteStorage(WritesThenSyncs):
+class SqliteStorage:
     """The store in one database file: a row for each batch of records, a row for each held payload.
 
     One append is one transaction. One thread at a time may use it.
@@ -141,14 +140,10 @@ class SqliteStorage(WritesThenSyncs):
         """The index of the last record."""
         return self._tables.next_index - 1
 
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed.
-
-        The database writes and syncs in one call, so no sync is ever pending.
-        """
-        return partial(self._store, records) if records else None
-
-    def _store(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[Record]) -> None:
+        """Append the records, all or none; they are as durable as configured on return."""
+        if not records:
+            return
         tables, encoded = self._tables, self._codec.encode(records)
         with self._transaction():
             tables.insert_payloads(encoded.positions, encoded.data)
@@ -214,6 +209,11 @@ class SqliteStorage(WritesThenSyncs):
         self._has_moves = False
         self._tables.count()
         self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
+
+    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
+        """Compact as `compact` does, in a single step."""
+        self.compact(remaining(kept))
+        yield
 
     def renew(self, keep: Iterable[Record]) -> None:
         """Compact as `compact` does, into new files: the last writes to the old ones may not have reached the disk.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
-from qsctl.storage.base import Extent, Shares, Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Shares, Sync
 from qsctl.storage.codec import Encoded, Record, RecordCodec
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log.log_payloads import WithPayloads, with_payloads
@@ -32,7 +32,7 @@ _AT_ONCE: Final = 500
 """Number of records checkpointed in a row, which takes some milliseconds."""
 
 
-class LoggedStorage(WritesThenSyncs):
+class LoggedStorage:
     """One stream of records: new ones in a log shared with other streams, lasting ones in files `<stem>_…` of its own.
 
     Args:
@@ -94,19 +94,6 @@ class LoggedStorage(WritesThenSyncs):
         It is that of its own files; the log's is separate.
         """
         return self.in_log.entry.extent or self._own.extent
-
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """Write the records without waiting for the disk; return the pending sync, or None where no sync is needed."""
-        return write_group(self.log, [(self, records)]) if records else None
-
-    def write_deferred(self, records: Sequence[Record]) -> Sync | None:
-        """Write records that no message depends on: the next batch's sync, or `sync`, makes them durable."""
-        self.write(records)
-        return None
-
-    def sync(self) -> None:
-        """Make the records of `write_deferred` as durable as configured."""
-        self.log.sync()
 
     def load(self) -> Iterator[Record]:
         """Yield every intact record in order, except those that `compact` dropped.

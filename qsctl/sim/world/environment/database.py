@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.sim.world.environment.disk import MountedDisk, SimulatedDisk
-from qsctl.storage.base import Extent, Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Shares, remaining
 from qsctl.storage.codec import Record, RecordCodec
 from qsctl.storage.damage import DamageKind, DamageReport, refuse_loss
 from qsctl.storage.room import refusal
@@ -33,7 +33,7 @@ class _Rows:
         self.last_index = 0
 
 
-class DatabaseStandIn(WritesThenSyncs):
+class DatabaseStandIn:
     """The model of a database file that stores one stream of records.
 
     Args:
@@ -84,14 +84,13 @@ class DatabaseStandIn(WritesThenSyncs):
         """Return the file's extent for the directory's register; when the file is reopened, it must not be shorter."""
         return Extent(KIND, self._rows.last_index)
 
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """Append records durably; return None, since no sync is left to do."""
+    def append(self, records: Sequence[Record]) -> None:
+        """Append records durably."""
         if records:
             self._reach()
             self._rows.records += records
             self._rows.last_index += len(records)
             self._on_append(self._path.name, records)
-        return None
 
     def load(self) -> Iterator[Record]:
         """Return every stored record in order, except those that `compact` dropped."""
@@ -122,6 +121,11 @@ class DatabaseStandIn(WritesThenSyncs):
             replace(each, payload=held[each.position]) if type(each) is carrier and held.get(each.position) else each
             for each in kept
         ]
+
+    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
+        """Compact as `compact` does, in a single step."""
+        self.compact(remaining(kept))
+        yield
 
     def renew(self, keep: Iterable[Record]) -> None:
         """Replace all records by the snapshot `keep` in new files, as the last writes may not be durable."""

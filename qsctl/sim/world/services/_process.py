@@ -271,7 +271,7 @@ class WatchedStores(Stores):
             (batch.stream, tuple(batch.records))
             for ready in turns
             for batch in ready.batches
-            if batch.stream in self.queues and batch.stream not in self.failures
+            if batch.stream in self.queues and batch.stream not in self.failures.queues
         ]
         self.watch.begin_queues(written)
         is_deferred = all(type(record) is Removed for _, records in written for record in records)
@@ -279,19 +279,19 @@ class WatchedStores(Stores):
         sync = super().write(turns)
         if sync is None:
             if not is_deferred:
-                self.watch.end_queues(self.failures)
+                self.watch.end_queues(self.failures.queues)
             return None
 
         def synced() -> None:
             sync()
-            self.watch.end_queues(self.failures)
+            self.watch.end_queues(self.failures.queues)
 
         return synced
 
     def sync(self) -> None:
         """Make durable the records whose sync was deferred to the next batch."""
         super().sync()
-        self.watch.end_queues(self.failures)
+        self.watch.end_queues(self.failures.queues)
 
     def load(self, queue: QueueName) -> Iterator[Record]:
         """Return the records in a queue's store; none if it has no store."""
