@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.util
 import os
@@ -31,6 +32,10 @@ for name in [each for each in os.environ if each == "QSCTL_CONTEXT" or each.star
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The last of what a worker does at its end: to take all its modules and objects apart would be seconds.
+    atexit.register(os._exit, 0)
+
 MEMORY = Path("/dev/shm")
 FREE_BYTES_MIN = 4 << 30
 """The room in memory with which tests have their files there."""
@@ -57,7 +62,8 @@ settings.register_profile(
     "nightly", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=list(HealthCheck)
 )
 # The same code gets the same answer twice: new examples are looked for by whoever develops, not by what gates a change.
-settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True)
+# Their number can be smaller then: the next run draws the same ones again.
+settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -81,20 +87,21 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # what collecting the tests makes stays: looking through it again and again is a fifth of the time
 
 
-def pytest_collection_finish() -> None:
-    """Look for garbage again, but not in what collecting made: it is most of what there is, and stays.
-
-    At its first use hypothesis looks for what refers to its random numbers, which it would not find there.
-    """
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Let hypothesis look for what refers to its random numbers: once, and while there are few objects."""
     _use_hypothesis()
-    gc.collect()
-    gc.freeze()
-    gc.enable()
 
 
 @settings(max_examples=1, database=None)
 @given(st.none())
 def _use_hypothesis(_: None) -> None: ...
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not in what collecting made: it is most of what there is, and stays."""
+    gc.freeze()
+    gc.enable()
 
 
 ON_REAL_TIME = ("dds", "service", "transport")

@@ -13,6 +13,7 @@ import builtins
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, TypeAlias
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -168,8 +169,8 @@ class Program:
                     module.functions[statement.name].append(statement)
                 case ast.ClassDef():
                     module.classes[statement.name] = _class_of(module, statement)
-        for node in ast.walk(module.tree):
-            for name, source, there in _imported(module, node):
+        for statement in _inner_statements(module.tree.body):
+            for name, source, there in _imported(module, statement):
                 module.imports.setdefault(name, (source, there))
 
     def _link(self, each: Class) -> None:
@@ -261,8 +262,9 @@ class Reach:
                 if key not in self.reached:
                     continue
                 for name in each.methods:
-                    if self._is_called(key, each, name):
-                        self.add((key[0], f"{key[1]}.{name}"))
+                    method = (key[0], f"{key[1]}.{name}")
+                    if method not in self.reached and self._is_called(key, each, name):
+                        self.add(method)
             for module in self._values:
                 for name in self.program.modules[module].functions.keys() & self._attributes:
                     self.add((module, name))
@@ -512,7 +514,7 @@ def _class_of(module: Module, node: ast.ClassDef) -> Class:
                 made.attributes[name] = annotation
     for methods in made.methods.values():
         for method in methods:
-            for each in ast.walk(method):
+            for each in _inner_statements(method.body):
                 match each:
                     case ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), annotation=found):
                         made.attributes[name] = found
@@ -549,6 +551,16 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(each, "orelse", ()))
 
 
+def _inner_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements with all those inside of them."""
+    for each in body:
+        yield each
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _inner_statements(getattr(each, inner, ()))
+        for part in (*getattr(each, "handlers", ()), *getattr(each, "cases", ())):
+            yield from _inner_statements(part.body)
+
+
 def _imported(module: Module, node: ast.AST) -> Iterator[tuple[str, str, str]]:
     """Yield what a statement imports: the name here, the module, and the name there."""
     if isinstance(node, ast.Import):
@@ -575,6 +587,7 @@ def _is_entered(function: Function) -> bool:
     return any(_last_name(each) not in PASSIVE_DECORATORS for each in function.decorator_list)
 
 
+@cache
 def _is_generator(function: Function) -> bool:
     return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
 

@@ -70,7 +70,7 @@ def finish(bridged: Bridged) -> None:
 
 
 @given(ACTIONS, st.booleans())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(120))
 def test_shovel_loses_nothing_and_flags_each_second_delivery(actions: list[str], is_exclusive: bool) -> None:
     bridged = Bridged(bridge=BridgeSteps(is_exclusive=is_exclusive))
     act(bridged, actions, has_source_consumers=not is_exclusive)
@@ -81,7 +81,7 @@ def test_shovel_loses_nothing_and_flags_each_second_delivery(actions: list[str],
 
 
 @given(ACTIONS)
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(120))
 def test_mirror_copies_everything_and_flags_each_second_copy(actions: list[str]) -> None:
     bridged = Bridged(mirror=True)
     act(bridged, actions, has_source_consumers=False)
@@ -131,7 +131,7 @@ def test_mirror_that_is_killed_twice_still_flags_what_the_first_kill_left_uncert
 
 
 @given(ACTIONS)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_first_deliveries_of_one_producer_are_in_its_order(actions: list[str]) -> None:
     for mirror in (False, True):
         bridged = Bridged(mirror=mirror)

@@ -26,7 +26,7 @@ def cluster(
 ) -> Iterator[Cluster]:
     """A cluster whose syncs end in the loop of the service, or in another thread."""
     monkeypatch.setenv(watched_service.SYNC_S, request.param)
-    cluster = Cluster(tmp_path, domain, program=(watched_service.__file__,))
+    cluster = Cluster(tmp_path, domain, program=("-m", watched_service.__name__))
     yield cluster
     cluster.end()
 

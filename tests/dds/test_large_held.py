@@ -32,7 +32,7 @@ TIMEOUT_S = int(os.environ.get("QSCTL_TEST_HELD_TIMEOUT_S", "3"))
 @pytest.fixture
 def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
     service = SERVICE.replace("{sec}", str(TIMEOUT_S)).replace("{nanosec}", "0")
-    cluster = Cluster(tmp_path, domain, program=(watched_service.__file__,), service=service)
+    cluster = Cluster(tmp_path, domain, program=("-m", watched_service.__name__), service=service)
     yield cluster
     cluster.end()
 

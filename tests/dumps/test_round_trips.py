@@ -15,6 +15,7 @@ from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
 from tests.dumps.drawn import MESSAGES
 from tests.dumps.listed import as_listed
+from tests.example_counts import examples
 
 
 def printed(messages: Sequence[ListedMessage], form: ListingForm, *, expanded: bool = False) -> str:
@@ -27,7 +28,7 @@ def read(text: str, encoding: str = "utf-8") -> list[ListedMessage]:
 
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("form", ListingForm)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 400), deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=4), expanded=st.booleans())
 def test_a_printed_listing_reads_back_the_same(
     form: ListingForm, messages: list[ListedMessage], expanded: bool
@@ -35,14 +36,14 @@ def test_a_printed_listing_reads_back_the_same(
     assert read(printed(messages, form, expanded=expanded)) == [as_listed(each, form) for each in messages]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 400), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ListingForm), st.lists(MESSAGES, max_size=2)), min_size=1, max_size=4))
 def test_listings_one_after_the_other_read_back_the_same(parts: list[tuple[ListingForm, list[ListedMessage]]]) -> None:
     text = "".join(printed(messages, form) for form, messages in parts)
     assert read(text) == [as_listed(each, form) for form, messages in parts for each in messages]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 400), deadline=None)
 @given(st.lists(MESSAGES, max_size=2), st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
 def test_a_byte_order_mark_names_the_encoding(messages: list[ListedMessage], encoding: str) -> None:
     assert read(printed(messages, ListingForm.EXTENDED), encoding) == [
@@ -64,7 +65,7 @@ def test_data_keeps_the_escapes_of_hl7() -> None:
 
 
 @pytest.mark.parametrize(("form", "heading", "each"), [(ListingForm.SHORT, 6, 1), (ListingForm.LONG, 8, 8)])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10, 400), deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=4))
 def test_a_listing_has_the_lines_that_scripts_count(
     form: ListingForm, heading: int, each: int, messages: list[ListedMessage]

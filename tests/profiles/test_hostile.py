@@ -295,13 +295,13 @@ def parses_or_is_refused(data: bytes, form: Format | None) -> None:
 
 
 @given(data=st.binary(max_size=200) | st.text(max_size=200).map(str.encode), form=st.sampled_from([None, *Format]))
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 def test_any_octets_give_profiles_or_a_profile_error(data: bytes, form: Format | None) -> None:
     parses_or_is_refused(data, form)
 
 
 @given(seed=st.integers(0, 2**32), form=st.sampled_from([None, None, *Format]))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_edited_files_give_profiles_or_a_profile_error(seed: int, form: Format | None) -> None:
     draw = random.Random(seed)
     data = bytearray(draw.choice(SEEDS))

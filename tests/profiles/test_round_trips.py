@@ -34,7 +34,7 @@ def through(profile: ClientProfile, form: Format) -> ClientProfile:
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("form", Format)
 @given(profile=PROFILES)
-@settings(max_examples=examples(30, 300))
+@settings(max_examples=examples(15, 300))
 def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Format, profile: ClientProfile) -> None:
     try:
         read = through(profile, form)
@@ -49,7 +49,7 @@ def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Forma
 
 @pytest.mark.slow
 @given(profile=PROFILES, path=st.lists(st.sampled_from(list(Format)), min_size=2, max_size=5))
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(30, 300))
 def test_a_path_through_formats_changes_only_what_one_of_them_cannot_hold(
     profile: ClientProfile, path: list[Format]
 ) -> None:
@@ -87,7 +87,7 @@ def test_several_profiles_of_one_file_stay_several(form: Format, several: list[C
 
 
 @given(profile=PROFILES, fields=st.sets(st.sampled_from(sorted(EVERY))))
-@settings(max_examples=examples(30, 300))
+@settings(max_examples=examples(15, 300))
 def test_only_the_fields_asked_for_are_written(profile: ClientProfile, fields: set[str]) -> None:
     for form in (Format.SEMP_V2, Format.CLI, Format.TERRAFORM, Format.ANSIBLE):
         read = parse_profiles(write_profiles([(profile, frozenset(fields))], form).encode(), "f").profiles[0]

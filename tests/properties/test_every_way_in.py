@@ -184,7 +184,7 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
 
 
 @given(orders=limits, dead=limits, payload_max=st.sampled_from([-1, 50]), done=steps)
-@settings(deadline=None, max_examples=max(300, settings().max_examples))
+@settings(deadline=None, max_examples=max(100, settings().max_examples))
 def check_every_way(entered: list[Sample], orders: ResourceLimitSettings, dead: ResourceLimitSettings,
                     payload_max: int, done: list[tuple[str, object]]) -> None:  # fmt: skip
     entered.clear()

@@ -409,4 +409,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueAgainstModel = QueueMachine.TestCase
-TestQueueAgainstModel.settings = settings(max_examples=max(100, settings().max_examples), stateful_step_count=50)
+TestQueueAgainstModel.settings = settings(max_examples=max(40, settings().max_examples), stateful_step_count=50)

@@ -19,6 +19,7 @@ from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from tests.eventlog.parts import parts_of
+from tests.example_counts import examples
 from tests.sim.random_scenarios import solace_scenarios
 
 HORIZONS_NS = {
@@ -69,7 +70,7 @@ def test_published_is_delivered_lost_or_still_there_on_every_ready_scenario(name
         assert total["too_big_messages"] > 1000
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(solace_scenarios())
 def test_nothing_vanishes_in_a_random_scenario(scenario: Scenario) -> None:
     holding = tuple(replace(each, guaranteed_overflow=GuaranteedOverflow.HOLD) for each in scenario.profiles)

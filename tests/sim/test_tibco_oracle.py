@@ -28,7 +28,7 @@ from tests.sim.compared_tibco import compare
 from tests.sim.random_scenarios import Ran, tibco_scenarios
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(tibco_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
     compare(scenario)

@@ -11,6 +11,7 @@ from qsctl.core.client.producer import Producer, WriteOutcome
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.errors import UsageError
 from qsctl.identity import Guid, SampleIdentity
+from tests.example_counts import examples
 
 GUID = Guid(b"p" * 16)
 
@@ -157,4 +158,4 @@ class Window(RuleBasedStateMachine):
 
 
 TestWindow = Window.TestCase
-TestWindow.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestWindow.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)

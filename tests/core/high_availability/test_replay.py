@@ -24,6 +24,7 @@ from tests.core.high_availability.cluster import (
     queue,
     write,
 )
+from tests.example_counts import examples
 
 DEAD = "P/S/dead"
 QUEUES = (
@@ -101,7 +102,7 @@ def answer(master: Process, cluster: Cluster, response: AckResponse) -> None:
         cluster.send(master.name, Acknowledgment(delivery.queue, delivery.consumer_guid, identity, response))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=examples(10, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(STEPS, min_size=5, max_size=40))
 def test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it(steps: list[str]) -> None:
     """A slave's state after each entry is what a start makes of the log up to there, and of any snapshot before."""

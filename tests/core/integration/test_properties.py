@@ -39,6 +39,7 @@ from tests.core.integration.scene import (
     thread,
     translate,
 )
+from tests.example_counts import examples
 
 PROCESSES = ("p", "q")
 THREADS = ("logged", "unlogged", "near", "far")
@@ -149,7 +150,7 @@ def expected_of(number: int) -> list[bytes]:
     return [b"%d" % number] + ([b"%d.2" % number] if number % 3 == 2 else [])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(STEPS)
 def test_sequence_and_completeness_for_every_destination(steps: list[tuple[object, ...]]) -> None:
     story = Story(steps)
@@ -179,7 +180,7 @@ def test_sequence_and_completeness_for_every_destination(steps: list[tuple[objec
     assert not story.scene.engine.database.recovery
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(STEPS)
 def test_messages_are_conserved(steps: list[tuple[object, ...]]) -> None:
     """What came in, or was made, is in memory, or ended in one way; in a queue it is as long as events say."""
@@ -207,7 +208,7 @@ def test_messages_are_conserved(steps: list[tuple[object, ...]]) -> None:
     assert not inside
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(STEPS, st.data())
 def test_the_records_give_the_state_that_wrote_them(steps: list[tuple[object, ...]], data: st.DataObject) -> None:
     scene = Scene(engine())

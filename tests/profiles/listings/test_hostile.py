@@ -39,7 +39,7 @@ def test_any_bytes_are_listings_or_a_listing_error(data: bytes) -> None:
 
 
 @given(st.lists(WORDS, max_size=60))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_any_words_of_listings_are_listings_or_a_listing_error(words: list[str]) -> None:
     outcome(" ".join(words).encode())
 
@@ -47,7 +47,7 @@ def test_any_words_of_listings_are_listings_or_a_listing_error(words: list[str])
 @pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 @given(data=st.data())
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 def test_a_changed_listing_is_a_listing_or_a_listing_error(path: Path, data: st.DataObject) -> None:
     text = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
@@ -192,7 +192,7 @@ def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
 
 
 @given(st.text("ab?*", max_size=8), st.text("ab", max_size=8))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_wildcards_match_as_in_the_broker(pattern: str, name: str) -> None:
     def plain(p: str, n: str) -> bool:
         if not p:

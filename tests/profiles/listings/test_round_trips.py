@@ -74,7 +74,7 @@ def test_a_printed_table_has_the_widths_of_the_source_s_rules() -> None:
 
 
 @given(st.lists(drawn.CLIENTS, min_size=1, max_size=3))
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 def test_clients_are_read_back_as_they_were_in_lines_and_flowed(clients: list[ClientQueues]) -> None:
     text = write_clients(clients)
     assert read(text).clients == tuple(clients)
@@ -83,7 +83,7 @@ def test_clients_are_read_back_as_they_were_in_lines_and_flowed(clients: list[Cl
 
 
 @given(st.lists(drawn.NEIGHBORS, min_size=1, max_size=2))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 def test_neighbours_are_read_back_as_they_were_in_lines_and_flowed(neighbors: list[NeighborQueues]) -> None:
     text = write_neighbors(neighbors)
     assert read(text).neighbors == tuple(neighbors)
@@ -91,7 +91,7 @@ def test_neighbours_are_read_back_as_they_were_in_lines_and_flowed(neighbors: li
 
 
 @given(st.lists(drawn.SLOW, min_size=1, max_size=4), st.lists(drawn.CONNECTIONS, min_size=1, max_size=4))
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 def test_tables_by_heading_are_read_back_as_they_were(slow: list, connections: list) -> None:
     found = read(write_slow_subscribers(slow) + "\n" + write_connections(connections))
     assert found.slow_subscribers == tuple(slow)
@@ -99,7 +99,7 @@ def test_tables_by_heading_are_read_back_as_they_were(slow: list, connections: l
 
 
 @given(st.permutations(list(range(6))))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 def test_columns_are_known_by_their_headings_in_any_order(order: list[int]) -> None:
     cells = {
         "Name": "a",

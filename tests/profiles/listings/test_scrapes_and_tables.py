@@ -67,7 +67,7 @@ def test_metrics_of_an_exporter_are_figures_of_listings() -> None:
 
 
 @given(st.lists(drawn.CLIENTS, min_size=1, max_size=3, unique_by=lambda client: client.name))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 def test_queues_that_qsctl_writes_as_metrics_are_read_back(clients: list) -> None:
     found = read(prometheus_text(Listings(clients=tuple(clients))))
     written = [(each.name, each.message_vpn, sorted(each.queues, key=lambda queue: queue.queue)) for each in clients]
@@ -136,7 +136,7 @@ def test_tables_of_clients_are_read() -> None:
 
 
 @given(st.lists(st.lists(st.text("ab1,\"\n;' ", max_size=4), min_size=1, max_size=5), max_size=5))
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(25))
 def test_any_cells_are_listings_or_a_listing_error(rows: list[list[str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream).writerows([["Queue Name", "Messages Spooled"], *rows])

@@ -123,7 +123,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_any_json_is_listings_or_a_listing_error(document: Any) -> None:
     try:
         read(json.dumps({"clientName": "a", "data": document}))
