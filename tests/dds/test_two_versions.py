@@ -40,11 +40,12 @@ EARLIER = {
     "without versions": "2dba3073",
     "without routes and signatures": "d3db97a0",
     "without snapshots in parts": "87b719ae",
+    "without priorities and witnesses": "0dced9db",
 }
 """The commits of earlier wheels, by what they lack: the last ones before a letter had a version, before those of
-version 6, and before a log had a large snapshot in parts (version 7)."""
+version 6, before a log had a large snapshot in parts, and before versions 9 and 10."""
 
-LATEST = "without snapshots in parts"
+WITHOUT_PARTS = "without snapshots in parts"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
@@ -102,7 +103,7 @@ def domain() -> Iterator[int]:
     release_domain(claimed)
 
 
-@pytest.mark.parametrize("earlier", [LATEST], indirect=True)
+@pytest.mark.parametrize("earlier", [WITHOUT_PARTS], indirect=True)
 def test_members_whose_logs_have_snapshots_in_parts_are_downgraded_one_by_one(
     earlier: Path, present: Path, domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +133,7 @@ def test_members_whose_logs_have_snapshots_in_parts_are_downgraded_one_by_one(
         cluster.end()
 
 
-@pytest.mark.parametrize("earlier", [LATEST], indirect=True)
+@pytest.mark.parametrize("earlier", [WITHOUT_PARTS], indirect=True)
 def test_queue_is_created_while_one_member_has_the_earlier_version(
     earlier: Path, present: Path, domain: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
