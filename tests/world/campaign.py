@@ -1,7 +1,7 @@
 """Many seeds of random faults against every kind of world, and what that was: `python -m tests.world.campaign --help`.
 
-Ends with status 1 where a seed breaks a rule; the kind and the seed are printed, and `judge(kinds.KIND(SEED))` is the
-same history again.
+Ends with status 1 where a seed breaks a rule; the kind, the seed and the schedule are printed, and `--again FILE` with
+these lines is the same history again.
 """
 
 from __future__ import annotations
@@ -11,58 +11,68 @@ import gc
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import cycle, islice
+from contextlib import nullcontext
+from itertools import chain, count
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
 
 from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten
-from qsctl.sim.world.results.verdict import JudgedWorld
-from tests.world import kinds
 from tests.world.moments import Moments
+from tests.world.steering import KINDS, Steering, Trial, trial_of
 
 GARBAGE_EVERY = 20
 """Worlds are full of cycles, and short: they are collected after so many."""
 
-KINDS = {
-    each.__name__: each
-    for each in (
-        kinds.three, kinds.five, kinds.three_unsynchronized, kinds.volatile, kinds.compacting, kinds.lifespans,
-        kinds.dead_letters, kinds.dead_letters_compacting, kinds.administered, kinds.two, kinds.four,
-        kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
-        kinds.visited, kinds.brief, kinds.swarm, kinds.large,
-    )
-}  # fmt: skip
 MIX = (*KINDS, *("three", "five", "swarm", "brief") * 3)
-"""Of thirty-two seeds thirty have three to five replicas."""
+"""Of thirty-five seeds thirty-three have three to five replicas."""
 
 
-def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:
-    """Judge some worlds; what they came to, and what was broken."""
+class Done(NamedTuple):
+    """What a world came to."""
+
+    trial: Trial
+    """With the faults that it had."""
+    counts: Counter[str]
+    features: set[str]
+    broken: list[str]
+
+
+def look(trials: Sequence[Trial]) -> list[Done]:
+    """Judge some worlds."""
     gc.disable()
-    total: Counter[str] = Counter()
-    broken: list[str] = []
-    for name, seed in job:
-        judged = JudgedWorld(KINDS[name](seed))
-        moments = Moments(judged.world)
-        judged.world.observers.add(moments)
-        judged.run()
-        total.update({f"{verb} (fault)": count for verb, count in judged.done_counts.items()})
-        total.update({str(moment): count for moment, count in moments.counts.items()})
-        total["queues deleted"] += len(judged.world.administrator.replacements)
-        total["queues created again"] += sum(each.is_over for each in judged.world.administrator.replacements)
-        counts = judged.counts
-        total.update(
-            seeds=1, samples=judged.world.offered_count, accepted=counts.accepted, redelivered=counts.redelivered,
-            crashes=counts.crashes, elections=counts.elections, steps=judged.world.trace.count,
-            committed=sum(
-                len(list(each.records()))
-                for each in judged.invariants
-                if isinstance(each, CommittedIsNeverOverwritten)
-            ),
-        )  # fmt: skip
-        total[f"seeds of {name}"] += 1
-        broken += [f"{name}({seed}): {each.name}: {what}" for each in judged.verdicts() for _, what in each.violations]
-    gc.collect()
-    return total, broken
+    try:
+        return [_look_at(each) for each in trials]
+    finally:
+        gc.enable()
+        gc.collect()
+
+
+def _look_at(trial: Trial) -> Done:
+    judged = trial.world()
+    moments = Moments(judged.world)
+    judged.world.observers.add(moments)
+    judged.run()
+    total = Counter({f"{verb} (fault)": count for verb, count in judged.done_counts.items()})
+    total.update({str(moment): count for moment, count in moments.counts.items()})
+    total.update({f"seeds with {moment}": 1 for moment in moments.counts})
+    replacements = judged.world.administrator.replacements
+    counts = judged.counts
+    total.update(
+        {"queues deleted": len(replacements), "queues created again": sum(each.is_over for each in replacements)},
+        seeds=1, samples=judged.world.offered_count, accepted=counts.accepted, redelivered=counts.redelivered,
+        crashes=counts.crashes, elections=counts.elections, steps=judged.world.trace.count,
+        committed=sum(
+            len(list(each.records()))
+            for each in judged.invariants
+            if isinstance(each, CommittedIsNeverOverwritten)
+        ),
+    )  # fmt: skip
+    total[f"seeds of {trial.kind}"] += 1
+    broken = [f"{each.name}: {what}" for each in judged.verdicts() for _, what in each.violations]
+    return Done(trial._replace(faults=judged.faults), total, moments.features, broken)
 
 
 def say(line: str) -> None:
@@ -77,27 +87,36 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many worlds")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--kinds", default=",".join(MIX), help="which worlds, in turn")
+    parser.add_argument("--steered", action="store_true", help="draw towards what few seeds meet")
     parser.add_argument("--processes", type=int, default=1, help="how many at a time")
     parser.add_argument("--until", type=float, default=float("inf"), help="Unix time at which no more are begun")
+    parser.add_argument("--again", type=Path, help="a file with what was printed of one world: run that alone")
     given = parser.parse_args()
-    turns = islice(cycle(given.kinds.split(",")), given.seeds)
-    pairs = [(kind, seed) for seed, kind in enumerate(turns, given.first)]
-    jobs = [tuple(pairs[at : at + GARBAGE_EVERY]) for at in range(0, len(pairs), GARBAGE_EVERY)]
+    if given.again:
+        done = _look_at(trial_of(given.again.read_text(encoding="utf-8")))
+        say("\n".join(done.broken) or "nothing is broken")
+        return 1 if done.broken else 0
+    names = given.kinds.split(",")
+    steering = Steering(Random(f"steering/{given.first}"), names, given.first) if given.steered else None
+    plain = (Trial(names[number % len(names)], given.first + number) for number in count())
     total: Counter[str] = Counter()
     violations = 0
     began = time.monotonic()
-    with ProcessPoolExecutor(given.processes) as pool:
-        for at in range(0, len(jobs), given.processes):
-            if time.time() > given.until:
-                break
-            for counts, broken in pool.map(look, jobs[at : at + given.processes]):
-                total += counts
-                violations += len(broken)
-                for each in broken:
-                    say(each)
-            if at % (10 * given.processes) == 0:
-                say(f"{time.monotonic() - began:.0f} s: {dict(total)}, {violations} violations")
-    say(f"{time.monotonic() - began:.0f} s: {dict(total)}, {violations} violations")
+    with ProcessPoolExecutor(given.processes) if given.processes > 1 else nullcontext() as pool:
+        while total["seeds"] < given.seeds and time.time() < given.until:
+            job_count = min(given.processes, -(-(given.seeds - total["seeds"]) // GARBAGE_EVERY))
+            wanted = [min(GARBAGE_EVERY, given.seeds - total["seeds"])] * job_count
+            jobs = [[steering.next() if steering else next(plain) for _ in range(each)] for each in wanted]
+            for done in chain.from_iterable((map if pool is None else pool.map)(look, jobs)):
+                total += done.counts
+                if steering:
+                    assert done.trial.faults is not None
+                    steering.learn(done.trial, done.trial.faults.steps, done.features)
+                if done.broken:
+                    violations += len(done.broken)
+                    say(done.trial.text(*done.broken))
+            met = f", {len(steering.met)} features" if steering else ""
+            say(f"{time.monotonic() - began:.0f} s: {dict(total)}{met}, {violations} violations")
     return 1 if violations else 0
 
 

@@ -37,6 +37,8 @@ QUEUE = SharedReaderQueueSettings(
 
 
 SMALL = UniformSize(16, 112)
+HURRIED_NS = 7 * SECOND_NS
+"""Horizon of a hurried world."""
 
 
 def world(
@@ -67,6 +69,20 @@ def world(
         workload=workload,
         world=WorldScenario(**{**given, **declared}),  # type: ignore[arg-type]
     )
+
+
+def hurried(scenario: Scenario) -> Scenario:
+    """The world of a scenario in less than half of the time, with faults and elections three times as often."""
+    if scenario.horizon_ns <= HURRIED_NS:
+        return scenario
+    assert scenario.world is not None
+    faults = scenario.world.faults
+    assert faults is not None
+    declared = dataclasses.replace(
+        scenario.world, master_timeout_ns=120 * MILLISECOND_NS, recovery_ns=4 * SECOND_NS,
+        faults=dataclasses.replace(faults, every_ns=faults.every_ns // 3),
+    )  # fmt: skip
+    return dataclasses.replace(scenario, horizon_ns=HURRIED_NS, world=declared)
 
 
 def alone(seed: int) -> Scenario:
@@ -105,8 +121,8 @@ def three_unsynchronized(seed: int) -> Scenario:
 
 
 def changing(seed: int) -> Scenario:
-    """Five replicas that all keep their disks, for changes of the members: fewer of these may be left."""
-    faults = RandomFaults(lost_disks=0.0, administration=0.0, restarts=0.3)
+    """Five replicas that all keep their disks, for their members change: fewer of these may be left."""
+    faults = RandomFaults(lost_disks=0.0, administration=0.0, restarts=0.3, members=8.0)
     return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, faults=faults)
 
 
@@ -256,4 +272,12 @@ def preferring(seed: int) -> Scenario:
     return world(
         replicated(count), seed=seed, loss=0.01, duplication=0.01, preferred_instance=1 + seed % count,
         faults=RandomFaults(restarts=1.0, administration=0.0),
+    )  # fmt: skip
+
+
+def upgraded(seed: int) -> Scenario:
+    """Three or five replicas of several versions, which are upgraded and downgraded in turn."""
+    return world(
+        replicated(3 if seed % 3 else 5), seed=seed, loss=0.01, duplication=0.01, preferred_instance=seed % 2,
+        faults=RandomFaults(upgrades=4.0, administration=0.0), compact_records=12 if seed % 2 else 0,
     )  # fmt: skip

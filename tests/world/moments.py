@@ -1,13 +1,18 @@
-"""How often a world came to a state in which mistakes show: which seeds are worth more is seen by these counts."""
+"""How often a world came to a state in which mistakes show: which seeds are worth more is seen by these counts.
+
+What steers the drawing of schedules is finer than the counts: see `Moments.features`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.roles import Role, RoleChanged
+from qsctl.core.messages import Write
 from qsctl.sim.world.services.history import Observer
 from qsctl.sim.world.services.incarnations import OF_THE_FILE
 from qsctl.sim.world.services.stored import Install, Operation, Truncate
@@ -28,6 +33,16 @@ class Moment(StrEnum):
     RETURNED_STALE = "a member that returns with a deleted queue"
     LOST_MAJORITY = "a group with less than a quorum of its logs"
     ELECTED_AFTER_CREATION = "a master of a queue that was created by a command"
+    ELECTED_WITH_OLDER_ENTRIES = "a master with entries of older epochs that are not committed"
+    ELECTED_WITH_CHANGED_MEMBERS = "a master while a change of the members is not committed"
+    ELECTED_AMONG_VERSIONS = "a master of members of several versions"
+    TWO_MASTERS = "a master beside one of an older epoch"
+    RESTARTED_IN_ELECTION = "a member that starts during an election"
+    REFUSED = "a refusal by all members"
+
+
+_NAMES: re.Pattern[str] = re.compile(r"[\w-]*\d[\w-]*")
+"""Names and numbers in the reason for a change of role."""
 
 
 class Moments(Observer):
@@ -41,48 +56,80 @@ class Moments(Observer):
         self._world = world
         self._roles: dict[tuple[int, str], Role] = {}
         self.counts: Counter[Moment] = Counter()
+        self._latest = ""
+        self._passages: set[str] = set()
+
+    @property
+    def features(self) -> set[str]:
+        """What distinguishes this history from others: which moment followed which, the orders of magnitude of their
+        counts, and the reasons for which roles changed.
+        """
+        return self._passages | {f"{moment} 2^{count.bit_length()}" for moment, count in self.counts.items()}
+
+    def _meet(self, moment: Moment) -> None:
+        self.counts[moment] += 1
+        self._passages.add(f"{self._latest} > {moment}")
+        self._latest = moment
 
     def changed(self, service: int, change: RoleChanged) -> None:
         """Look at a change of role."""
         key = (service, change.stream)
         former, self._roles[key] = self._roles.get(key), change.role
+        self._passages.add(f"{former} > {change.role}: {_NAMES.sub('*', change.reason)}")
         if change.role is former:
             return
         if change.role is Role.MASTER:
-            self.counts[Moment.UNEVEN_LOGS] += len(set(self._lengths(change.stream))) > 1
-            which = self._world.incarnations.of(service, change.stream)
-            self.counts[Moment.ELECTED_AFTER_CREATION] += which != OF_THE_FILE
+            self._elected(service, change.stream)
         elif former is Role.MASTER:
             replica = self._world.services[service].replicas.get(change.stream)
             if replica is not None and replica.log.last_index > replica.log.commit_index:
-                self.counts[Moment.DEPOSED_AT_WORK] += 1
+                self._meet(Moment.DEPOSED_AT_WORK)
         elif former is Role.LEARNER and change.role is Role.SLAVE:
-            self.counts[Moment.VOTE_REGAINED] += 1
+            self._meet(Moment.VOTE_REGAINED)
             if not change.master and any(not each.is_up for each in self._world.services.values()):
-                self.counts[Moment.FORMED_WITHOUT_ONE] += 1
+                self._meet(Moment.FORMED_WITHOUT_ONE)
+
+    def _elected(self, service: int, stream: str) -> None:
+        services = self._world.services
+        hosting = [each.replicas[stream] for each in services.values() if stream in each.replicas]
+        if len({each.log.last_index for each in hosting}) > 1:
+            self._meet(Moment.UNEVEN_LOGS)
+        if sum(each.is_master for each in hosting) > 1:
+            self._meet(Moment.TWO_MASTERS)
+        if self._world.incarnations.of(service, stream) != OF_THE_FILE:
+            self._meet(Moment.ELECTED_AFTER_CREATION)
+        if len({each.version for each in services.values() if each.is_up}) > 1:
+            self._meet(Moment.ELECTED_AMONG_VERSIONS)
+        replica = services[service].replicas.get(stream)
+        if replica is not None and replica.log.commit_index < replica.clients.own_epoch_index - 1:
+            self._meet(Moment.ELECTED_WITH_OLDER_ENTRIES)
+        if replica is not None and replica.log.commit_index < replica.log.members_index:
+            self._meet(Moment.ELECTED_WITH_CHANGED_MEMBERS)
 
     def started(self, service: int) -> None:
         """Look what a service comes back with."""
         for key in [key for key in self._roles if key[0] == service]:
             del self._roles[key]
+        if Role.CANDIDATE in self._roles.values():
+            self._meet(Moment.RESTARTED_IN_ELECTION)
         for queue in self._world.services[service].hosted:
             own = self._world.incarnations.of(service, queue)
             others = [self._world.incarnations.of(each, queue) for each in self._world.services if each != service]
             if others and all(each != own for each in others):
-                self.counts[Moment.RETURNED_STALE] += 1
+                self._meet(Moment.RETURNED_STALE)
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
         """Look at what is done to logs."""
         for operation in operations:
             if isinstance(operation, Truncate):
-                self.counts[Moment.TRUNCATION] += 1
+                self._meet(Moment.TRUNCATION)
             elif isinstance(operation, Install):
-                self.counts[Moment.INSTALLATION] += 1
+                self._meet(Moment.INSTALLATION)
 
     def lost_majority(self, queue: str, held: object) -> None:
         """Count it."""
-        self.counts[Moment.LOST_MAJORITY] += 1
+        self._meet(Moment.LOST_MAJORITY)
 
-    def _lengths(self, stream: str) -> list[int]:
-        hosting = [each.replicas for each in self._world.services.values()]
-        return [replicas[stream].log.last_index for replicas in hosting if stream in replicas]
+    def refused(self, queue: str, write: Write) -> None:
+        """Count it."""
+        self._meet(Moment.REFUSED)

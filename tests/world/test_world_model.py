@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
+from qsctl.core.high_availability import _mastery as mastery
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.versions import EARLIEST, HEARTBEATS, VERSION
 from qsctl.core.messages import Inbound
 from qsctl.core.records import Enqueued
 from qsctl.declared.problems import InvalidFile
@@ -34,9 +36,11 @@ from qsctl.sim.world.invariants.base import Ledger
 from qsctl.sim.world.invariants.stores import RestartGivesAPrefix
 from qsctl.sim.world.results.verdict import judge
 from qsctl.sim.world.run import prepare
+from qsctl.sim.world.services.configuration import instance_name
 from qsctl.sim.world.services.service import SimulatedService
 from qsctl.sim.world.services.stored import Append, Drop, StoredState, StreamFile
 from tests.core.high_availability import mutants
+from tests.world import kinds
 
 RULES = {f"P{number}" for number in range(1, 13)} | {"P15", "clients", "core"}
 
@@ -260,3 +264,24 @@ def test_a_log_of_a_deleted_queue_is_not_restored_and_that_of_the_queue_is(
     rule.started(1)
     assert rule.checked_count == 2
     assert bool(rule.violation_count) == is_broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [EARLIEST, HEARTBEATS - 1, VERSION - 1])
+def test_a_service_of_an_earlier_version_replicates_with_the_others(version: int) -> None:
+    lines = [f"version 2 {version}", "at 2s crash 3", "at 3s start 3", "at 5s new-disk 2", "at 5.1s start 2"]
+    judged = judge(kinds.compacting(1), parse_schedule(lines, "earlier.txt"))
+    assert judged.broken() == []
+    services = judged.world.services
+    members = {number: each.process.replication.member for number, each in services.items() if each.process}
+    assert [members[1].versions.of(instance_name(each)) for each in (2, 3)] == [version, VERSION]
+    assert members[2].versions.common(map(instance_name, (1, 3))) == version
+    of_queue = [each.replica(judged.world.queues[0].full_name) for each in services.values()]
+    assert len({each.log.last for each in of_queue if each}) == 1
+
+
+def test_a_voter_that_never_catches_up_breaks_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mastery, "SNAPSHOT_PIECES", 0)  # what the earliest version does not know
+    lines = [f"version 2 {EARLIEST}", "at 4s new-disk 2", "at 4.1s start 2"]
+    judged = judge(kinds.compacting(1), parse_schedule(lines, "earlier.txt"))
+    assert judged.broken() == ["P12"]

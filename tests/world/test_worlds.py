@@ -6,15 +6,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
-from qsctl.core.admin.command import MemberAction
-from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world._world import World
-from qsctl.sim.world.faults.schedule import Schedule, Step, parse_schedule
+from qsctl.sim.world.faults.schedule import parse_schedule
 from qsctl.sim.world.faults.vocabulary import Verb
 from qsctl.sim.world.results.verdict import JudgedWorld, judge
 from qsctl.sim.world.services.history import Observer
@@ -30,6 +27,7 @@ EXPECTED = {
     kinds.replaced: Verb.REPLACE, kinds.replaced_in_order: Verb.REPLACE, kinds.replaced_with_dead_letters: Verb.REPLACE,
     kinds.bereft: Verb.LOSE_DISK, kinds.survivors: Verb.DESTROY, kinds.visited: Verb.STRANGER,
     kinds.brief: Verb.CRASH, kinds.swarm: Verb.CRASH, kinds.large: Verb.CRASH,
+    kinds.upgraded: Verb.VERSION,
 }  # fmt: skip
 """What happens in the worlds of a kind, at least."""
 
@@ -62,7 +60,7 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     "kind",
     [
         kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
-        kinds.visited, kinds.brief, kinds.swarm, kinds.large,
+        kinds.visited, kinds.brief, kinds.swarm, kinds.large, kinds.upgraded,
     ],
     ids=lambda kind: kind.__name__,
 )  # fmt: skip
@@ -110,23 +108,12 @@ class Moves(Observer):
             self.count += 1
 
 
-def with_member_changes(scenario: Scenario) -> JudgedWorld:
-    """A world with its random faults, and with changes of the members that are drawn from its seed."""
-    world = JudgedWorld(scenario)
-    random, at_ns = Random(f"{scenario.seed}/members"), SECOND_NS
-    steps = list(world.faults.steps)
-    while at_ns < world.world.load_until_ns:
-        steps.append(Step(Verb.MEMBER, None, (random.choice([*MemberAction]), str(random.randint(1, 5))), at_ns))
-        at_ns += random.randint(1, 400) * MILLISECOND_NS
-    return JudgedWorld(scenario, Schedule(tuple(sorted(steps, key=lambda step: step.at_ns or 0))))
-
-
 @pytest.mark.slow(beyond=4)
 @pytest.mark.campaign
 def test_no_seed_breaks_a_rule_where_members_change() -> None:
     accepted = list_count = 0
     for seed in range(1, SEEDS_EACH + 1):
-        judged = with_member_changes(kinds.changing(seed))
+        judged = JudgedWorld(kinds.changing(seed))
         lists = Lists(judged.world)
         judged.world.observers.add(lists)
         judged.run()

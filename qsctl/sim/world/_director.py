@@ -226,6 +226,8 @@ class Director:
                 self._service(arguments[0], world.destroy)
             case Verb.MEMBER:
                 self._service(arguments[1], partial(world.change_members, MemberAction(arguments[0])))
+            case Verb.VERSION:
+                self._service(arguments[0], lambda each: setattr(each, "version", int(arguments[1])))
             case Verb.STRANGER:
                 self._service(arguments[1], partial(world.forge, Forgery(arguments[0])))
             case Verb.COMPACT:

@@ -8,7 +8,7 @@ everything: there is no other randomness, no real clock, and no dependence on th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -249,7 +249,11 @@ class World(Surroundings):
     def voters(self, service: SimulatedService, queue: str) -> set[int]:
         """Return the services that a service's log lists as voters of a queue; none while it is down."""
         replica = service.replica(queue)
-        return set() if replica is None else {self._numbers[name] for name in replica.members.voters}
+        return set() if replica is None else self.numbers(replica.members.voters)
+
+    def numbers(self, names: Iterable[str]) -> set[int]:
+        """Return the numbers of the services of these names."""
+        return {self._numbers[name] for name in names}
 
     def destroy(self, service: SimulatedService) -> None:
         """Destroy a service: its disk is lost, and it never starts again."""

@@ -375,6 +375,8 @@ RANDOM_FAULTS = Form(
         Attribute("destroyed", "destroyed", REAL),
         Attribute("strangers", "strangers", REAL),
         Attribute("restarts", "restarts", REAL),
+        Attribute("upgrades", "upgrades", REAL),
+        Attribute("members", "members", REAL),
     ),
 )
 WORLD = Form(

@@ -36,6 +36,10 @@ class RandomFaults:
     """Frames that no instance sent."""
     restarts: float = 0.0
     """The instances are restarted in turn, each after it has handed over."""
+    upgrades: float = 0.0
+    """The same, each with the letters of another version: an upgrade or a downgrade."""
+    members: float = 0.0
+    """Requests to add, promote and remove members of the replication groups."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """The messages between the services of a world, as octets over its simulated network [QS 7.1].
 
 How a message is read from octets, and which senders are accepted, is decided by `transport.dds.letter_box`, as live.
+A link of an earlier version writes that version into its letters, and reads of received ones what that version reads.
+So its process uses what the versions before it had; everything else about the process is of this version.
 """
 
 from __future__ import annotations
@@ -8,7 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from qsctl.core.high_availability.frames import Frame, Vote, passes
+from msgspec import structs
+
+from qsctl.core.high_availability.frames import (
+    ConditionReport,
+    Frame,
+    Heartbeat,
+    Preference,
+    SnapshotPiece,
+    Vote,
+    passes,
+)
+from qsctl.core.high_availability.versions import (
+    CONDITIONS,
+    EARLIEST,
+    HEARTBEATS,
+    PREFERENCES,
+    SNAPSHOT_PIECES,
+    VERSION,
+)
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Boundary
@@ -24,6 +44,14 @@ CONFIGURATION: Final = "configuration"
 
 STRANGER_RUN: Final = "stranger"
 
+_SINCE: Final[Mapping[type[Frame], int]] = {
+    SnapshotPiece: SNAPSHOT_PIECES,
+    ConditionReport: CONDITIONS,
+    Heartbeat: HEARTBEATS,
+    Preference: PREFERENCES,
+}
+"""The versions that the later kinds of frames came with."""
+
 
 class SimulatedLink:
     """A `Link` of one process: its messages of one kind to and from the other members.
@@ -35,6 +63,7 @@ class SimulatedLink:
         clock: the monotonic clock.
         carry: called with the kind, a member's name, the fragments of a message to it, and whether it passes others.
         voted: called once a vote has been sent.
+        version: that of the letters.
     """
 
     def __init__(
@@ -45,9 +74,11 @@ class SimulatedLink:
         clock: Callable[[], Nanoseconds],
         carry: Callable[[str, str, Sequence[bytes], bool], None],
         voted: Callable[[], None],
+        version: int,
     ) -> None:
         self.boundary = Boundary(lambda _: None)
-        self.box = LetterBox(own, kind, self.boundary, silence_ns, clock)
+        self.box = LetterBox(own, kind, self.boundary, silence_ns, clock, version=version)
+        self._version = version
         self._kind = kind
         self._carry = carry
         self._voted = voted
@@ -87,7 +118,17 @@ class SimulatedLink:
             return []
         come, self._come = self._come, []
         pieces = self.boundary.each(self._kind, come, piece_from_octets, lambda _: "")
-        return [received for piece in pieces for received in self.box.receive(piece)]
+        received = [each for piece in pieces for each in self.box.receive(piece)]
+        return received if self._version == VERSION else [*filter(None, map(self._read, received))]
+
+    def _read(self, received: ReceivedLetter) -> ReceivedLetter | None:
+        """Return what the link's version reads of a letter; None: it drops the letter."""
+        letter = received.letter
+        known = tuple(each for each in letter.frames if self._version >= _SINCE.get(type(each), EARLIEST))
+        if self._version == EARLIEST and len(known) < len(letter.frames):
+            return None
+        version = min(letter.version, self._version)
+        return received._replace(letter=structs.replace(letter, frames=known, version=version))
 
     def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
         """Send one message to members; it is lost where a member is not discovered or does not read."""
@@ -122,6 +163,7 @@ class Links:
         clock: the monotonic clock.
         carry: called with the kind of a message, a member's name, its fragments, and whether it passes others.
         voted: called once a vote has been sent.
+        version: that of the letters.
     """
 
     def __init__(
@@ -131,8 +173,10 @@ class Links:
         clock: Callable[[], Nanoseconds],
         carry: Callable[[str, str, Sequence[bytes], bool], None],
         voted: Callable[[], None],
+        version: int,
     ) -> None:
         self.own = Seen(name, run, 0)
+        self._version = version
         self._clock = clock
         self._carry = carry
         self._voted = voted
@@ -159,5 +203,7 @@ class Links:
 
     def _open(self, kind: str, started_at_ns: Nanoseconds, silence_ns: Nanoseconds) -> SimulatedLink:
         self.own = self.own._replace(started_at_ns=started_at_ns)
-        link = self.opened[kind] = SimulatedLink(kind, self.own, silence_ns, self._clock, self._carry, self._voted)
+        link = self.opened[kind] = SimulatedLink(
+            kind, self.own, silence_ns, self._clock, self._carry, self._voted, self._version
+        )
         return link

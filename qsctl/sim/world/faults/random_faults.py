@@ -10,6 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from qsctl.core.admin.command import MemberAction
+from qsctl.core.high_availability.versions import EARLIEST, VERSION
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.parts.world import RandomFaults
 from qsctl.sim.world.faults.schedule import Schedule, Step
@@ -78,7 +80,9 @@ class FaultGenerator:
             (0.0 if self._is_volatile else self._declared.majorities, self._lost_majority),
             (self._declared.destroyed, self._destroy),
             (self._declared.strangers, self._stranger),
-            (0.0 if self._is_volatile else self._declared.restarts, self._restarts),
+            (0.0 if self._is_volatile else self._declared.restarts, self._restart),
+            (0.0 if self._is_volatile else self._declared.upgrades, self._upgrade),
+            (self._declared.members, self._members),
         ]
         weights = [weight for weight, _ in kinds]
         now = self._gap()
@@ -222,9 +226,22 @@ class FaultGenerator:
             who = self._random.choice([*self._services, "master", "master"])
             self._add(now + self._random.randint(0, SHORT_NS), Verb.STRANGER, self._random.choice([*Forgery]), who)
 
-    def _restarts(self, now: Nanoseconds) -> None:
-        """Restart all services one after another, as an upgrade does; each hands over its masterships first."""
-        for each in self._services:
+    def _upgrade(self, now: Nanoseconds) -> None:
+        """Restart the services with the letters of another version; sometimes that ends before the last of them."""
+        version = self._random.choice([VERSION, self._random.randint(EARLIEST, VERSION)])
+        count = self._random.choice([len(self._services), self._random.randint(1, len(self._services))])
+        for each in self._services[:count]:
+            self._add(now, Verb.VERSION, each, str(version))
+        self._restart(now, count)
+
+    def _members(self, now: Nanoseconds) -> None:
+        for _ in range(self._random.randint(1, 4)):
+            action = self._random.choice([*MemberAction])
+            self._add(now + self._random.randint(0, LONG_NS), Verb.MEMBER, action, self._random.choice(self._services))
+
+    def _restart(self, now: Nanoseconds, count: int | None = None) -> None:
+        """Restart the services one after another; each hands over its masterships first."""
+        for each in self._services[:count]:
             self._add(now, Verb.HAND_OVER, each)
             self._add(now + SHORT_NS, self._random.choice([Verb.STOP, Verb.CRASH]), each)
             back = now + SHORT_NS + self._random.randint(SHORT_NS, 6 * SHORT_NS)

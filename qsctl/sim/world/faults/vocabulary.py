@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from qsctl.core.admin.command import MemberAction
+from qsctl.core.high_availability.versions import EARLIEST, VERSION
 from qsctl.errors import UsageError
 from qsctl.instant import INFINITE_NS, parse_duration
 
@@ -84,6 +85,8 @@ class Verb(StrEnum):
     """Lose a service and its disk for good."""
     MEMBER = "member"
     """Request a change of the members of all replicated queues, and of a replicated configuration."""
+    VERSION = "version"
+    """From its next start on, let a service exchange letters as one of this version."""
     STRANGER = "stranger"
     """Send a service forged frames, in the name of another member or in the receiver's own."""
 
@@ -161,6 +164,10 @@ def _is_rate(text: str) -> bool:
     return 0.5 <= float(text) <= 2.0
 
 
+def _is_version(text: str) -> bool:
+    return EARLIEST <= int(text) <= VERSION
+
+
 _SERVICE: Final = r"[1-9]\d?|master"
 _NODE: Final = rf"(?:{_SERVICE}|(?:producer|consumer)-[1-9]\d*)"
 SERVICE: Final = Argument("SERVICE", "a service's number from 1, or master", re.compile(_SERVICE))
@@ -176,6 +183,7 @@ ACTION: Final = Argument("ACTION", " or ".join(MemberAction), re.compile("|".joi
 DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _is_finite_duration)
 NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
 RATE: Final = Argument("RATE", "a rate from 0.5 to 2, as in 1.02", re.compile(r"[0-2](?:\.\d+)?"), _is_rate)
+VERSION_NUMBER: Final = Argument("VERSION", f"from {EARLIEST} to {VERSION}", re.compile(r"\d{1,3}"), _is_version)
 COUNT: Final = Argument("COUNT", "a whole number from 1", re.compile(r"[1-9]\d{0,5}"))
 QUEUE: Final = Argument("QUEUE", "a queue's name", re.compile(r"\S+"))
 NEW_QUEUE: Final = Argument("NAME", "a name, as in Extra-1", re.compile(r"[A-Za-z0-9_-]+"))
@@ -240,6 +248,7 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.REPLACE: Usage((QUEUE,)),
     Verb.DESTROY: Usage((SERVICE,)),
     Verb.MEMBER: Usage((ACTION, SERVICE)),
+    Verb.VERSION: Usage((SERVICE, VERSION_NUMBER)),
     Verb.STRANGER: Usage((FORGERY, SERVICE), between="to"),
 }
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role
+from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import CommandReply, Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -126,6 +127,8 @@ class SimulatedService:
         """Number of starts and ends; an event that was scheduled under another number is ignored."""
         self.is_gone = False
         """Whether the service was destroyed and never starts again."""
+        self.version = VERSION
+        """That of the letters which its next process exchanges with other services."""
         self.is_paused = False
         self.is_stuck = False
         """Whether the process waits for the disk for ever."""
@@ -202,6 +205,7 @@ class SimulatedService:
             lambda: self.agenda.now,
             self._carry,
             self._voted,
+            self.version,
         )
         return Process(
             self,

@@ -117,6 +117,7 @@ class LetterBox:
         clock: monotonic time in nanoseconds.
         signer: signs messages and checks those of others; None: the cluster has no key.
         numbers: of this process's fragments; None: this is its only link.
+        version: that of the messages, which a simulated process of an earlier version changes.
     """
 
     def __init__(
@@ -128,12 +129,14 @@ class LetterBox:
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
         signer: LetterSigner | None = None,
         numbers: FragmentNumbers | None = None,
+        version: int = VERSION,
     ) -> None:
         self._own = own
         self._source = source
         self._boundary = boundary
         self._clock = clock
         self._signer = signer
+        self._version = version
         self._peers: dict[int, Seen] = {}
         self._announced: set[tuple[str, str]] = set()
         """Names and runs of `_peers`."""
@@ -220,7 +223,7 @@ class LetterBox:
             OverflowError: a message is longer than `LETTER_BYTES_MAX`.
         """
         sign = self._signing_for(recipients, passes=passes)
-        for letter in letters_of(members, frames, VERSION):
+        for letter in letters_of(members, frames, self._version):
             pieces = list(pieces_of(letter, self._own.name, self._own.run, self._numbers.next, sign))
             self._numbers.next += len(pieces)
             yield pieces
