@@ -80,12 +80,11 @@ class Learner:
         self._master_timeout_ns = master_timeout_ns
         self._is_persistent = is_persistent
         self._answers: dict[str, tuple[Nanoseconds, Roll]] = {}
-        self._asks_since_ns: Nanoseconds | None = None
+        self._blank_since_ns: Nanoseconds | None = None
+        """Since when a quorum answers and no member has a log; None: it does not."""
 
-    def call_the_roll(self, now: Nanoseconds, run: int, *senders: str) -> None:
+    def call_the_roll(self, run: int, *senders: str) -> None:
         """Ask the others, and these, what they have; `run` distinguishes this process from those before it."""
-        if self._asks_since_ns is None:
-            self._asks_since_ns = now
         for other in dict.fromkeys((*self._members.others, *senders)):
             self._send(other, run, None)
 
@@ -122,9 +121,11 @@ class Learner:
         if self._ballot.is_new:
             _, floor = _latest(rolls)
             blank_count = self._own_vote + sum(_is_blank(roll) for roll in rolls)
-            is_complete = blank_count == len(self._members.voters)
-            has_waited = self._asks_since_ns is not None and now - self._asks_since_ns >= self._master_timeout_ns
-            if floor > NOTHING or blank_count < self._members.quorum or not (is_complete or has_waited):
+            if floor > NOTHING or blank_count < self._members.quorum:
+                self._blank_since_ns = None
+                return None
+            since_ns = self._blank_since_ns = now if self._blank_since_ns is None else self._blank_since_ns
+            if blank_count < len(self._members.voters) and now - since_ns < self._master_timeout_ns:
                 return None  # an answer may be on its way, of one that has something
             return Formation(epoch, NOTHING, "a new group forms: a quorum answers, and no member has a log")
         is_complete = len(rolls) + self._own_vote == len(self._members.voters)

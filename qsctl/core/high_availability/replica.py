@@ -305,7 +305,7 @@ class Replica:
                 if self.master and self.allegiance.has_lost_master(now):
                     self._become(now, Role.LEARNER, "", "no sign of a master within master_timeout")
                 if self.ballot.is_learner or not self.master:
-                    self._learner.call_the_roll(now, self.run)
+                    self._learner.call_the_roll(self.run)
                 self._form(now)
             else:
                 self._ask(now)
@@ -549,7 +549,7 @@ class Replica:
         """Ask all others, and these, in which epoch they are, unless they were asked just now."""
         if now >= self._asks_from_ns:
             self._asks_from_ns = now + max(1, self.master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
-            self._learner.call_the_roll(now, self.run, *senders)
+            self._learner.call_the_roll(self.run, *senders)
 
     # Elections.
 

@@ -54,7 +54,7 @@ from qsctl.sim.world.services.configuration import (
 )
 from qsctl.sim.world.services.discovery import SimulatedDiscovery
 from qsctl.sim.world.services.history import Audience
-from qsctl.sim.world.services.incarnations import Incarnations, best_left, held_in
+from qsctl.sim.world.services.incarnations import Incarnations, best_left, held_in, is_log
 from qsctl.sim.world.services.service import SimulatedService, Surroundings
 from qsctl.transport.dds.replicas.letter_box import Seen
 
@@ -265,15 +265,24 @@ class World(Surroundings):
 
         Args:
             service: the service.
-            is_known: whether the register of its files survives, so that a restart notices their loss.
+            is_known: whether the register of its files survives, so that a restart notices their loss. It survives
+                where no quorum of the others has a log: these and an empty disk may be taken for a new cluster.
         """
         service.end()
+        is_known = is_known or not self._is_held_without(service)
         register = [name for name in service.disk.names if name.endswith(".json")]
         service.disk.lose(but=register if is_known else ())
         service.stored.lose()
         for note_lost_disk in self.observers.lost_disk:
             note_lost_disk(service.number)
         self._note_lost_majorities(self.stored_streams.values())
+
+    def _is_held_without(self, service: SimulatedService) -> bool:
+        """Return whether of each stream that any service has a log of, a quorum of the others has one."""
+        counts: Counter[str] = Counter()
+        for each in self.services.values():
+            counts.update({stream: each is not service for stream, log in each.stored.streams.items() if is_log(log)})
+        return all(count > len(self.services) // 2 for count in counts.values())
 
     def _note_lost_majorities(self, streams: Collection[str]) -> None:
         """Report the queues of these streams whose log is left at fewer than a quorum, and may have lost samples."""

@@ -156,3 +156,31 @@ def test_if_all_volatile_replicas_restart_nothing_is_left() -> None:
         process.start(cluster.now)
     cluster.elect()
     assert all(held(process) == [] for process in cluster)
+
+
+def test_a_new_replica_that_asked_for_long_waits_for_the_answers_beside_the_first_ones() -> None:
+    """Found by a world: a group formed anew at the first answer, beside a member that had the log."""
+    cluster = Cluster(3)
+    new, blank, holder = cluster.processes.values()
+    blank.crash()
+    filled(cluster)
+    new.crash()
+    holder.crash()
+    new.start(cluster.now, is_new=True)
+    cluster.run_for(3 * TIMEOUT_NS)
+    blank.start(cluster.now)
+    cluster.run_until(lambda: new.replica.answer_count(cluster.now) == 1)
+    holder.start(cluster.now)
+    cluster.elect()
+    assert held(holder) == ["1 enqueued", "2 enqueued", "3 enqueued"]
+    cluster.run_until(lambda: held(new) == held(blank) == held(holder))
+
+
+def test_a_new_group_forms_with_a_quorum_that_answers_for_master_timeout() -> None:
+    cluster = Cluster(3)
+    cluster["c"].crash()
+    for process in cluster:
+        process.start(cluster.now, is_new=True)
+    cluster.run_for(TIMEOUT_NS * 9 // 10)
+    assert {process.replica.role for process in cluster} == {Role.LEARNER}
+    cluster.elect()

@@ -61,7 +61,9 @@ class Verb(StrEnum):
     LOSE_DISK = "lose-disk"
     """A service's disk loses everything except the register of its files, so that the next start notices the loss."""
     NEW_DISK = "new-disk"
-    """A service's disk loses everything, the register too: the service starts as if it were new."""
+    """A service's disk loses everything, the register too, if a quorum of the others has a log: the service starts as
+    if it were new.
+    """
     REPAIR_DISK = "repair-disk"
     SKEW = "skew"
     CLOCK_RATE = "clock-rate"
