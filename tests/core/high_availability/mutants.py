@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from qsctl.core.admin.command import MemberAction
+from qsctl.core.admin.reply import Reply
 from qsctl.core.high_availability import _learner as learner
 from qsctl.core.high_availability import _log as log
 from qsctl.core.high_availability import _mastery as mastery
@@ -21,22 +22,41 @@ from qsctl.core.high_availability import _members as members
 from qsctl.core.high_availability import _producers as producers
 from qsctl.core.high_availability import _progress as progress
 from qsctl.core.high_availability import _staging as staging
-from qsctl.core.high_availability import configuration
+from qsctl.core.high_availability import configuration, member
 from qsctl.core.high_availability import replica as replica_module
 from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
 from qsctl.core.high_availability._configuration_follower import ConfigurationFollower
+from qsctl.core.high_availability._disk_watch import DiskWatch
+from qsctl.core.high_availability._epochs import SEEN_MAX, SeenEpochs
 from qsctl.core.high_availability._follower import Follower
+from qsctl.core.high_availability._hand_over import HandOver
 from qsctl.core.high_availability._log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._octets_behind import OctetsBehind
+from qsctl.core.high_availability._preferences import Preferences
+from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
 from qsctl.core.high_availability._steady_time import SteadyTime
 from qsctl.core.high_availability.ballot import Ballot, HardState
+from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration
+from qsctl.core.high_availability.compaction import ReplicaCompaction
 from qsctl.core.high_availability.configuration import Configuration
-from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Frame, Ordered
+from qsctl.core.high_availability.frames import (
+    Confirmed,
+    Entries,
+    Entry,
+    Frame,
+    Heartbeat,
+    Ordered,
+    SnapshotPiece,
+    Vote,
+)
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.versions import VERSION, Versions
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import QueueReplay
-from qsctl.core.records import Assigned, Enqueued, MembersChanged, QueueRecord
+from qsctl.core.records import Assigned, Enqueued, MembersChanged, QueueRecord, ReplicaRejoined
+from qsctl.identity import SampleIdentity
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -504,6 +524,271 @@ def _creates_without_a_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "create", be_new)
 
 
+def forgets_later_epochs(patch: pytest.MonkeyPatch) -> None:
+    """A later epoch that another replica stated is not stored, unless this one votes in it."""
+    write = Outgoing.write_hard_state
+
+    def write_votes(self: Outgoing, state: HardState) -> None:
+        if state.vote:
+            write(self, state)
+
+    patch.setattr(Outgoing, "write_hard_state", write_votes)
+
+
+def keeps_deliveries_when_it_steps_down(patch: pytest.MonkeyPatch) -> None:
+    """What a deposed master wanted to deliver leaves once its entry is committed by another one."""
+
+    def step_down(self: Clients) -> None:
+        self._enqueued_at.clear()
+        self.send_no_more_ahead()
+
+    patch.setattr(Clients, "step_down", step_down)
+
+
+def delivers_what_rests_on_entries_of_others(patch: pytest.MonkeyPatch) -> None:
+    """A delivery of a new master does not wait for the first entry of its epoch."""
+    lead = Clients.lead
+
+    def lead_at_once(self: Clients, epoch: int, index: int) -> None:
+        lead(self, epoch, index)
+        self.own_epoch_index = 0
+
+    patch.setattr(Clients, "lead", lead_at_once)
+
+
+def takes_truncated_entries_for_durable(patch: pytest.MonkeyPatch) -> None:
+    """Entries in the place of truncated ones count as durable before their sync."""
+    write_records = Outgoing.write_records
+
+    def write(self: Outgoing, first_index: int, records: Sequence[QueueRecord], *, truncates: bool) -> None:
+        indexes, durable_index = self._indexes.copy(), self.durable_index
+        write_records(self, first_index, records, truncates=truncates)
+        if truncates:
+            self._indexes = indexes
+            self._indexes.append((self._number, first_index + len(records) - 1))
+            self.durable_index = durable_index
+
+    patch.setattr(Outgoing, "write_records", write)
+
+
+def votes_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    """A vote leaves before it is durable."""
+    send = Outgoing.send
+
+    def send_votes(self: Outgoing, recipient: str, frame: Frame, *, rests_on_writes: bool) -> None:
+        send(self, recipient, frame, rests_on_writes=rests_on_writes and not isinstance(frame, Vote))
+
+    patch.setattr(Outgoing, "send", send_votes)
+
+
+def gets_a_spent_vote_back(patch: pytest.MonkeyPatch) -> None:
+    """A learner that votes again does so in the epoch in which it may have voted before."""
+    regain_vote = Ballot.regain_vote
+    patch.setattr(Ballot, "regain_vote", lambda self, epoch, spent_on, floor: regain_vote(self, epoch, "", floor))
+
+
+def counts_learners(patch: pytest.MonkeyPatch) -> None:
+    """What a learner confirms counts for a quorum."""
+    patch.setattr(
+        progress.Progress,
+        "_voters",
+        lambda self: (each for each in self if self._members.is_voter(each.name)),
+    )
+
+
+def rejoins_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """A learner votes again once the entry that lets it is in its log, committed or not."""
+    extend = Replica._extend
+
+    def extend_and_rejoin(self: Replica, now: int, entries: Entries) -> str:
+        misfit = extend(self, now, entries)
+        for record in entries.records:
+            if type(record) is ReplicaRejoined and record.replica == self.name:
+                self.rejoin(now, record)
+        return misfit
+
+    patch.setattr(Replica, "_extend", extend_and_rejoin)
+
+
+def takes_up_refused_attempts(patch: pytest.MonkeyPatch) -> None:
+    """A late copy of an attempt that was refused is taken up."""
+    patch.setattr(staging.Staging, "is_refused", lambda self, queue, write: False)
+
+
+def forgets_what_a_snapshot_replaced(patch: pytest.MonkeyPatch) -> None:
+    """A replica whose log a snapshot replaced rejects samples of entries that another one may have still."""
+    patch.setattr(ReplicatedLog, "install", ReplicatedLog._begin)
+
+
+def follows_any_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A replica follows an epoch however far it is ahead."""
+    patch.setattr(SeenEpochs, "reach", lambda self, own_epoch: SEEN_MAX)
+
+
+def takes_a_snapshot_with_gaps(patch: pytest.MonkeyPatch) -> None:
+    """A piece of a snapshot is added wherever it begins."""
+
+    def add(self: ArrivingSnapshot, piece: SnapshotPiece) -> bool:
+        of = (piece.index, piece.index_epoch, piece.count, piece.mark)
+        if of != self._of:
+            self._of, self._records = of, []
+        self._records += piece.records
+        if piece.first + len(piece.records) == piece.count:
+            self._of = (*of[:2], len(self._records), of[3])
+        return True
+
+    patch.setattr(ArrivingSnapshot, "add", add)
+
+
+def compacts_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
+    """A master replaces entries by the state behind them before a quorum has them."""
+
+    def use_capture(self: ReplicaCompaction, _needed_index: int) -> None:
+        if self._capture is not None:
+            self._replace(self._capture)
+            self._capture = None
+
+    patch.setattr(ReplicaCompaction, "use_capture", use_capture)
+
+
+def keeps_the_capture_of_a_deposed_master(patch: pytest.MonkeyPatch) -> None:
+    """A master compacts its log by a state that it had in an earlier epoch, whichever entries followed."""
+    patch.setattr(ReplicaCompaction, "forget_capture", lambda self: None)
+
+
+def sends_pieces_to_any_version(patch: pytest.MonkeyPatch) -> None:
+    """A master sends a snapshot in pieces to a member that does not know them."""
+    patch.setattr(mastery, "SNAPSHOT_PIECES", 0)
+
+
+def sends_heartbeats_to_any_version(patch: pytest.MonkeyPatch) -> None:
+    """A master sends heartbeats alone to a member that does not know them."""
+    patch.setattr(mastery, "HEARTBEATS", 0)
+
+
+def takes_all_for_its_own_version(patch: pytest.MonkeyPatch) -> None:
+    """A member takes the others for as new as itself."""
+    patch.setattr(Versions, "of", lambda self, member: VERSION)
+
+
+def forms_at_the_first_answers(patch: pytest.MonkeyPatch) -> None:
+    """A new replica forms a group as soon as a quorum answers that has no log."""
+    formation = learner.Learner.formation
+
+    def form(self: learner.Learner, now: int) -> learner.Formation | None:
+        self._blank_since_ns = 0
+        return formation(self, now)
+
+    patch.setattr(learner.Learner, "formation", form)
+
+
+def serves_a_witness_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A master sends entries without payloads to a witness before it is committed that this is one."""
+    patch.setattr(members.GroupMembers, "is_served", lambda self, name: True)
+
+
+def commits_past_what_a_heartbeat_covers(patch: pytest.MonkeyPatch) -> None:
+    """A slave takes entries of its own for the committed ones of its master, as far as it has any."""
+    hear = Replica._hear
+
+    def hear_and_commit(self: Replica, now: int, heartbeat: Heartbeat) -> str:
+        if heartbeat.index and self.log.agrees(heartbeat.index, heartbeat.index_epoch):
+            self._commit_to(now, min(heartbeat.commit_index, self.log.last_index))
+        return hear(self, now, heartbeat)
+
+    patch.setattr(Replica, "_hear", hear_and_commit)
+
+
+def commits_past_what_was_sent(patch: pytest.MonkeyPatch) -> None:
+    """The same by a frame of entries, whatever it contains."""
+    extend = Replica._extend
+
+    def commit_and_extend(self: Replica, now: int, entries: Entries) -> str:
+        if self.log.agrees(entries.previous_index, entries.previous_epoch) and not self.ballot.awaits_beginning:
+            self._commit_to(now, min(entries.commit_index, self.log.last_index))
+        return extend(self, now, entries)
+
+    patch.setattr(Replica, "_extend", commit_and_extend)
+
+
+def votes_while_its_master_leads(patch: pytest.MonkeyPatch) -> None:
+    """A replica votes for another one though its master may still deliver."""
+    patch.setattr(Allegiance, "withholds_vote", lambda self, now: False)
+    patch.setattr(Replica, "_withholds_vote", lambda self, now, candidate: False)
+
+
+def loses_the_members_of_a_compacted_log(patch: pytest.MonkeyPatch) -> None:
+    """A log that was compacted lists the members that the group was formed with."""
+    compact = ReplicatedLog.compact
+
+    def compact_alone(self: ReplicatedLog, index: int, records: Sequence[QueueRecord]) -> None:
+        compact(self, index, [each for each in records if type(each) is not MembersChanged])
+        self._base_members = None
+
+    patch.setattr(ReplicatedLog, "compact", compact_alone)
+
+
+def changes_two_members_at_a_time(patch: pytest.MonkeyPatch) -> None:
+    """A change of the members does not wait until the one before it is committed."""
+    check = Replica.check_member_change
+
+    def check_alone(self: Replica, now: int, action: MemberAction, name: str) -> MembersChanged:
+        committed, self.log.commit_index = self.log.commit_index, self.log.last_index
+        try:
+            return check(self, now, action, name)
+        finally:
+            self.log.commit_index = committed
+
+    patch.setattr(Replica, "check_member_change", check_alone)
+
+
+def changes_a_part_of_a_group(patch: pytest.MonkeyPatch) -> None:
+    """A member creates and deletes a part of a replication group."""
+    patch.setattr("qsctl.core.high_availability._changes.check_change", lambda hosted, member_count, command: None)
+
+
+def sees_no_hanging_disk(patch: pytest.MonkeyPatch) -> None:
+    """A master whose disk hangs leads on, and commits nothing."""
+    patch.setattr(DiskWatch, "look", lambda self, now: False)
+
+
+def hands_over_to_a_member_that_lacks_entries(patch: pytest.MonkeyPatch) -> None:
+    """A preferred member is handed over to, however far it is behind."""
+    patch.setattr(HandOver, "_is_level", lambda self, now, peer: True)
+    patch.setattr(HandOver, "ready", lambda self, now, mastery: self._successor)
+
+
+def prefers_a_drained_member(patch: pytest.MonkeyPatch) -> None:
+    """A member that an operator drained is handed over to."""
+    patch.setattr(Preferences, "is_drained", lambda self, now, member, run=None: False)
+
+
+def counts_compacted_octets(patch: pytest.MonkeyPatch) -> None:
+    """What a replica lacks is counted from the log's beginning, whatever a snapshot covers."""
+    patch.setattr(OctetsBehind, "of", lambda self, index: self._log.payload_bytes)
+
+
+def carries_out_superseded_commands(patch: pytest.MonkeyPatch) -> None:
+    """A command that a later one of its administrator has overtaken is carried out."""
+    remember = ClusterConfiguration._remember
+
+    def remember_outcome(self: ClusterConfiguration, identity: SampleIdentity, outcome: Reply) -> None:
+        remember(self, identity, outcome)
+        self._latest.clear()
+
+    patch.setattr(ClusterConfiguration, "_remember", remember_outcome)
+
+
+def sends_payloads_to_a_witness(patch: pytest.MonkeyPatch) -> None:
+    """A witness is sent the payloads, too."""
+    patch.setattr(mastery, "for_witness", list)
+
+
+def leads_on_whatever_its_clock_shows(patch: pytest.MonkeyPatch) -> None:
+    """No replica of a member learns that its clock was set back."""
+    patch.setattr(member.Member, "_lose_time", lambda self, now: None)
+
+
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "acknowledges on append": acknowledges_on_append,
     "acknowledges before the sync": acknowledges_before_the_sync,
@@ -542,6 +827,38 @@ OTHERS: Final[dict[str, Mutant]] = {
     "sends assignments at once": sends_assignments_at_once,
     "stands still while its clock is set back": stands_still_while_its_clock_is_set_back,
     "votes at once in a later epoch": votes_at_once_in_a_later_epoch,
+    "forgets later epochs": forgets_later_epochs,
+    "keeps deliveries when it steps down": keeps_deliveries_when_it_steps_down,
+    "delivers what rests on entries of others": delivers_what_rests_on_entries_of_others,
+    "takes truncated entries for durable": takes_truncated_entries_for_durable,
+    "votes before the sync": votes_before_the_sync,
+    "gets a spent vote back": gets_a_spent_vote_back,
+    "counts learners": counts_learners,
+    "rejoins before it is committed": rejoins_before_it_is_committed,
+    "takes up refused attempts": takes_up_refused_attempts,
+    "forgets what a snapshot replaced": forgets_what_a_snapshot_replaced,
+    "follows any epoch": follows_any_epoch,
+    "takes a snapshot with gaps": takes_a_snapshot_with_gaps,
+    "compacts what is not committed": compacts_what_is_not_committed,
+    "keeps the capture of a deposed master": keeps_the_capture_of_a_deposed_master,
+    "sends pieces to any version": sends_pieces_to_any_version,
+    "sends heartbeats to any version": sends_heartbeats_to_any_version,
+    "takes all for its own version": takes_all_for_its_own_version,
+    "forms at the first answers": forms_at_the_first_answers,
+    "serves a witness at once": serves_a_witness_at_once,
+    "commits past what a heartbeat covers": commits_past_what_a_heartbeat_covers,
+    "commits past what was sent": commits_past_what_was_sent,
+    "votes while its master leads": votes_while_its_master_leads,
+    "loses the members of a compacted log": loses_the_members_of_a_compacted_log,
+    "changes two members at a time": changes_two_members_at_a_time,
+    "changes a part of a group": changes_a_part_of_a_group,
+    "sees no hanging disk": sees_no_hanging_disk,
+    "hands over to a member that lacks entries": hands_over_to_a_member_that_lacks_entries,
+    "prefers a drained member": prefers_a_drained_member,
+    "counts compacted octets": counts_compacted_octets,
+    "carries out superseded commands": carries_out_superseded_commands,
+    "sends payloads to a witness": sends_payloads_to_a_witness,
+    "leads on whatever its clock shows": leads_on_whatever_its_clock_shows,
 }
 
 MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from qsctl.core.high_availability.ballot import HardState
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Vote
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Heartbeat, Vote
 from qsctl.core.high_availability.replica import DISK_HANGS, WAIT_FACTOR_MAX
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import EPOCH_SHIFT
@@ -535,3 +535,36 @@ def test_master_that_was_confirmed_has_no_time_beyond_the_timeout() -> None:
     cluster.cut(master.name)
     master.run(cluster.now + TIMEOUT_NS + STEP_NS)
     assert not master.replica.is_master
+
+
+def test_a_heartbeat_commits_no_entries_behind_the_one_that_it_covers() -> None:
+    cluster = Cluster(3)
+    deposed = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    common_index = deposed.replica.log.commit_index
+    cluster.cut(deposed.name)
+    for number in range(1, 4):
+        cluster.send(deposed.name, write(number))
+    cluster.run_until(lambda: set(cluster.masters()) - {deposed.name} and not deposed.replica.is_master)
+    (master,) = (cluster[name] for name in cluster.masters())
+    replica = master.replica
+    heartbeat = Heartbeat(
+        STREAM, master.name, replica.epoch, common_index, replica.log.epoch_at(common_index), common_index + 2,
+        cluster.now, replica.incarnation,
+    )  # fmt: skip
+    deposed.run(cluster.now, frames=[heartbeat])
+    assert deposed.replica.master == master.name
+    assert deposed.replica.log.commit_index == common_index < deposed.replica.log.last_index
+
+
+def test_an_epoch_that_a_replica_only_followed_survives_its_restart() -> None:
+    cluster = Cluster(3)
+    cluster.cut("c")
+    master = cluster.elect()
+    cluster.heal()
+    late = cluster["c"]
+    cluster.run_until(lambda: late.replica.master == master.name)
+    assert late.replica.ballot.state.vote == "", "it voted for none"
+    late.crash()
+    late.start(cluster.now)
+    assert late.replica.epoch == master.replica.epoch > 0

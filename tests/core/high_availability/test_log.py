@@ -106,3 +106,9 @@ def test_an_installed_snapshot_takes_back_what_it_replaces() -> None:
     log.install(LogSnapshot(7, 3, (began(3),)))
     assert (log.last, log.commit_index) == (LastEntry(3, 7), 7)
     assert not log.was_taken_back(STREAM, SampleIdentity(WRITER, 1)), "epoch 3 is committed"
+
+
+def test_what_a_snapshot_replaced_was_taken_back() -> None:
+    log = log_of(began(1), enqueued(1))
+    log.install(LogSnapshot(4, 1, (began(1),)))
+    assert log.was_taken_back(STREAM, SampleIdentity(WRITER, 1))

@@ -13,7 +13,7 @@ from qsctl.core.high_availability.versions import VERSION, Versions
 from qsctl.core.records import Enqueued
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, WRITER, Cluster, queue, write
-from tests.core.high_availability.logs import began, log_of, members_of
+from tests.core.high_availability.logs import began, enqueued, log_of, members_of
 
 PAYLOAD = bytes(300_000)
 
@@ -213,3 +213,14 @@ def test_replica_that_missed_many_large_samples_catches_up_without_an_election()
     cluster.run_until(caught_up)
     assert 0 < largest <= FRAME_BYTES_MAX
     assert (master.replica.is_master, master.replica.epoch) == (True, epoch)
+
+
+def test_log_is_durable_no_further_than_it_was_truncated() -> None:
+    outgoing = Outgoing(STREAM, is_stored=True, number=0)
+    outgoing.write_records(1, [began(1), enqueued(1), enqueued(2)], truncates=False)
+    outgoing.stored(outgoing.number)
+    assert outgoing.durable_index == 3
+    outgoing.write_records(2, [began(2), enqueued(4)], truncates=True)
+    assert outgoing.durable_index == 1
+    outgoing.stored(outgoing.number)
+    assert outgoing.durable_index == 3

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from inspect import isfunction
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
 
 import pytest
 
+from qsctl.core import high_availability
 from tests.core.high_availability import (
+    mutants,
+    test_configuration,
     test_elections,
     test_learners,
+    test_log,
+    test_mastery,
     test_member_changes,
+    test_member_status,
+    test_members,
+    test_priorities,
     test_progress,
     test_replay,
     test_samples,
     test_snapshots,
     test_take_over,
+    test_versions,
+    test_witnesses,
 )
 from tests.core.high_availability.mutants import MUTANTS
 from tests.core.high_availability.storm import Storm
@@ -68,12 +81,69 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "votes at once in a later epoch": (
         test_elections.test_a_voter_that_learns_of_a_later_epoch_withholds_its_vote_all_the_same
     ),
+    "forgets later epochs": test_elections.test_an_epoch_that_a_replica_only_followed_survives_its_restart,
+    "keeps deliveries when it steps down": (
+        test_take_over.test_a_deposed_master_delivers_nothing_that_its_successor_commits
+    ),
+    "delivers what rests on entries of others": test_elections.test_a_confirmation_leaves_once_the_entry_is_durable,
+    "takes truncated entries for durable": test_mastery.test_log_is_durable_no_further_than_it_was_truncated,
+    "votes before the sync": test_elections.test_a_vote_leaves_once_it_is_durable,
+    "gets a spent vote back": (
+        test_learners.test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry
+    ),
+    "counts learners": test_learners.test_a_learner_has_no_vote_and_its_confirmations_do_not_count,
+    "rejoins before it is committed": test_learners.test_a_learner_has_no_vote_and_its_confirmations_do_not_count,
+    "takes up refused attempts": test_samples.test_a_refused_attempt_is_refused_again_and_the_next_is_not,
+    "forgets what a snapshot replaced": test_log.test_what_a_snapshot_replaced_was_taken_back,
+    "takes a snapshot with gaps": test_snapshots.test_transfer_of_a_snapshot_goes_on_behind_a_lost_piece,
+    "compacts what is not committed": test_snapshots.test_a_replica_that_lags_behind_the_log_gets_a_snapshot,
+    "keeps the capture of a deposed master": (
+        test_snapshots.test_a_master_compacts_by_no_state_that_it_had_in_an_earlier_epoch
+    ),
+    "sends heartbeats to any version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
+    "takes all for its own version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
+    "forms at the first answers": (
+        test_learners.test_a_new_replica_that_asked_for_long_waits_for_the_answers_beside_the_first_ones
+    ),
+    "serves a witness at once": test_witnesses.test_nothing_is_sent_to_a_witness_before_its_addition_is_committed,
+    "commits past what a heartbeat covers": (
+        test_elections.test_a_heartbeat_commits_no_entries_behind_the_one_that_it_covers
+    ),
+    "commits past what was sent": (
+        test_elections.test_a_master_without_a_quorum_steps_down_and_its_samples_are_taken_back
+    ),
+    "votes while its master leads": test_elections.test_a_replica_that_follows_its_master_votes_for_no_other,
+    "loses the members of a compacted log": test_member_changes.test_list_of_members_is_kept_by_snapshots_and_restarts,
+    "changes two members at a time": test_member_changes.test_next_change_is_refused_until_the_one_before_is_committed,
+    "changes a part of a group": test_members.test_a_part_of_a_group_neither_comes_nor_goes_alone,
+    "sees no hanging disk": test_elections.test_a_master_whose_disk_hangs_follows_until_the_disk_answers,
+    "hands over to a member that lacks entries": (
+        test_priorities.test_member_that_lacks_entries_does_not_become_the_master
+    ),
+    "prefers a drained member": test_priorities.test_drained_member_is_no_successor,
+    "counts compacted octets": test_member_status.test_octets_behind_are_those_of_the_entries_that_no_snapshot_covers,
+    "carries out superseded commands": (
+        test_configuration.test_a_command_overtaken_by_a_later_one_of_its_administrator_is_not_carried_out
+    ),
+    "sends payloads to a witness": test_witnesses.test_witness_holds_every_entry_and_no_payload,
+    "leads on whatever its clock shows": (
+        test_elections.test_a_master_that_was_paused_while_its_clock_was_set_back_leads_no_more
+    ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
 }
 
 
-BY_WORLDS = ("counts confirmations of earlier epochs",)
-"""A schedule of a simulated world catches these, see `tests/world/test_mutants.py`."""
+BY_WORLDS = ("counts confirmations of earlier epochs", "follows any epoch", "sends pieces to any version")
+"""A schedule or a seed of a simulated world catches these, see `tests/world/test_mutants.py`."""
+
+UNBROKEN: Final = {
+    "__init__": "it is a description",
+    "_followed": "it is the interface of what follows a log",
+    "_status": "it shows the state of a replica, and decides nothing",
+    "frames": "what a frame contains is tested by the transport, which reads and writes it",
+    "roles": "it is the vocabulary of roles",
+}
+"""Files of the replicas that no broken replica differs in, and the reasons."""
 
 
 def test_every_broken_replica_has_what_catches_it() -> None:
@@ -94,3 +164,29 @@ def test_its_test_catches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
     with pytest.raises(AssertionError):
         BY_TEST[name]()
+
+
+class Recorder:
+    """In the place of a `MonkeyPatch`: notes the modules of what would be replaced."""
+
+    def __init__(self) -> None:
+        self.modules: set[str] = set()
+
+    def setattr(self, target: Any, name: Any, value: Any = None) -> None:
+        if isinstance(target, str):
+            self.modules.add(target.rpartition(".")[0])
+            return
+        replaced = getattr(target, name, None)
+        owner = replaced if isinstance(target, ModuleType) and hasattr(replaced, "__module__") else target
+        self.modules.add(getattr(owner, "__module__", None) or target.__name__)
+
+
+def test_every_file_of_the_replicas_is_broken_somewhere() -> None:
+    recorder = Recorder()
+    for mutant in vars(mutants).values():
+        if isfunction(mutant) and mutant.__module__ == mutants.__name__ and not mutant.__name__.startswith("_"):
+            mutant(recorder)
+    package = high_availability.__name__
+    files = {each.stem for each in Path(high_availability.__file__).parent.glob("*.py")}
+    broken = {each.removeprefix(f"{package}.") for each in recorder.modules if each.startswith(package)}
+    assert files - broken == UNBROKEN.keys()

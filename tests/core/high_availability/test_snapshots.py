@@ -9,6 +9,7 @@ from qsctl.core.high_availability._log import LogSnapshot
 from qsctl.core.high_availability._progress import FRAME_BYTES_MAX, UNCONFIRMED_BYTES_MAX
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot, SnapshotTransfer, mark_of
 from qsctl.core.high_availability.frames import Frame, Snapshot, SnapshotPiece
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.records import Enqueued, EpochBegan
 from qsctl.identity import SampleIdentity
 from tests.core.high_availability.cluster import (
@@ -331,3 +332,32 @@ def test_unconfirmed_pieces_are_sent_again_after_master_timeout_and_not_before()
     assert [first for first, _ in transfer.pieces(TIMEOUT_NS + 2)] == [1_024, 1_536]
     transfer.confirm(TIMEOUT_NS + 3, 1_024, TIMEOUT_NS, has_gap=True)
     assert list(transfer.pieces(TIMEOUT_NS + 3)) == [], "the answer to a piece before the repetition"
+
+
+def test_a_master_compacts_by_no_state_that_it_had_in_an_earlier_epoch() -> None:
+    cluster = compacting()
+    first = cluster.elect()
+    cluster.send_all(join())
+    for number in range(1, 4):
+        cluster.send_all(write(number))
+        cluster.run_for(TIMEOUT_NS // 5)
+        cluster.send_all(acknowledge(number))
+    cluster.run_until(lambda: not any(map(held, cluster)))
+    cluster.cut(first.name)
+    for number in (11, 12):
+        cluster.send(first.name, write(number))  # its state with them is kept for a compaction; they are taken back
+    cluster.run_until(lambda: set(cluster.masters()) - {first.name} and not first.replica.is_master)
+    (second,) = (cluster[name] for name in cluster.masters())
+    cluster.heal()
+    cluster.send(second.name, write(21))
+    cluster.run_until(lambda: len({tuple(map(str, held(process))) for process in cluster}) == 1)
+    second.crash()
+    assert cluster.elect() is first
+    for number in range(31, 35):
+        cluster.send_all(join(), write(number))
+        cluster.run_for(TIMEOUT_NS // 5)
+        cluster.send_all(acknowledge(number), acknowledge(21))
+    assert first.replica.log.base.index > 0, "it is compacted"
+    second.start(cluster.now, is_lost=True)
+    cluster.run_until(lambda: second.replica.role is Role.SLAVE)
+    assert held(second) == held(first) == []

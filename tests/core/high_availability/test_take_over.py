@@ -259,3 +259,21 @@ def test_samples_are_sent_ahead_while_many_wait_for_their_assignment_alone() -> 
     cluster.run_for(TIMEOUT_NS)
     assert not any(process.replica.follower.sends_ahead for process in cluster), "few are sent again"
     assert [each for each in master.replica.follower.snapshot(1, 1) if type(each) is SendsAhead]
+
+
+def test_a_deposed_master_delivers_nothing_that_its_successor_commits() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.run_for(TIMEOUT_NS)
+    cluster.cuts = {(each.name, master.name) for each in cluster if each is not master}  # it is confirmed no more
+    cluster.send(master.name, write(1))
+    cluster.run_for(TIMEOUT_NS // 2)
+    assigned_index = master.replica.log.last_index
+    assert assigned_index > master.replica.log.commit_index
+    cluster.cut(master.name)
+    cluster.run_until(lambda: set(cluster.masters()) - {master.name} and not master.replica.is_master)
+    cluster.heal()
+    cluster.run_until(lambda: master.replica.log.commit_index > assigned_index)
+    assert "1 sent redelivered" in held(cluster.elect())
+    assert master.deliveries() == []
