@@ -198,6 +198,10 @@ def test_nats_7549_files_of_a_minority_are_damaged_and_the_master_falls(
     trial.start(second, third)
     time.sleep(ELECTION_S)
     assert not {second, third}.intersection(trial.masters())
+    if damage == "flip-bit":
+        for name in (second, third):
+            assert "replica_log_kept" in services[name].log.read_text()
+            assert list(services[name].directory.glob("*.db.damaged"))
     trial.start(master)
     assert eventually(trial.are_level, PATIENCE_S), replicas(trial.qsctl)
     trial.write(1)

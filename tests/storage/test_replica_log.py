@@ -29,6 +29,7 @@ from qsctl.storage.replicas.log_compaction import LogCompaction
 from qsctl.storage.replicas.replica_log import COMPACTED_OVER_BYTES, GROUP_BYTES, ReplicaLog
 from qsctl.storage.replicas.replica_operations import BODY_BYTES, RECORDS_AT_ONCE
 from qsctl.storage.replicas.replica_stream import (
+    Appended,
     Dropped,
     Operation,
     SnapshotPart,
@@ -483,3 +484,49 @@ def test_many_operations_are_written_in_groups_that_are_synced(tmp_path: Path, m
     log.store(log.snapshot("a", 2, sized(10, *[LARGE] * 40)))()
     assert len(sizes) == log.progress_count > 3
     assert max(sizes) < GROUP_BYTES + BODY_BYTES
+
+
+@pytest.mark.parametrize("damage", ["bit", "gap"])
+def test_files_from_the_damage_on_are_kept_when_the_log_is_compacted(tmp_path: Path, damage: str) -> None:
+    """What is behind the damage may be in no other log, and an operator decides what becomes of it."""
+    log = opened(tmp_path)
+    for position in (1, 2, 3):
+        first_index = position + (damage == "gap" and position > 1)
+        do(log, *log.append("g", first_index, records(position, 1, bytes(9_000)), truncates=False))
+    log.close()
+    whole, damaged, *_ = paths = sorted(tmp_path.iterdir())
+    if damage == "bit":
+        content = bytearray(damaged.read_bytes())
+        content[-100] ^= 1
+        damaged.write_bytes(content)
+    before = {path.name: path.read_bytes() for path in paths}
+    log = opened(tmp_path)
+    left = found(log)
+    assert len(left["g"].records) == 1
+    do(log, StateSet("g", StoredHardState(5, "a")))
+    assert log.is_worth_compacting(lambda: 0)
+    compact(log, left)
+    kept = log.pop_kept()
+    log.close()
+    assert {path.name: path.read_bytes() for path in kept} == {
+        f"{name}.damaged": content for name, content in before.items() if name != whole.name
+    }
+    assert log.pop_kept() == []
+    again = opened(tmp_path)
+    assert (again.is_damaged, found(again)["g"].records) == (False, left["g"].records)
+    again.close()
+    assert all(path.exists() for path in kept)
+
+
+def test_files_with_records_that_cannot_be_read_are_kept_when_the_log_is_compacted(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    do(log, Appended("g", 1, 1, False, b"no record"))
+    log.close()
+    (path,) = tmp_path.iterdir()
+    before = path.read_bytes()
+    log = opened(tmp_path)
+    compact(log, found(log))
+    log.close()
+    (kept,) = log.pop_kept()
+    assert kept.name == f"{path.name}.damaged"
+    assert kept.read_bytes().startswith(before)

@@ -238,6 +238,12 @@ class Replication:
     def go_on(self, *, waits: bool = False) -> None:
         """Write the replicas' pending records, and send the messages whose records are durable."""
         self._writes.go_on(waits=waits)
+        for kept in self._store.pop_kept():
+            self._log.warning(
+                "replica_log_kept",
+                file=str(kept),
+                text="what is behind the damage is not used here; delete the file once the queues have all samples",
+            )
         self._send()
         for change in self.member.pop_changes():
             self._report_change(change)

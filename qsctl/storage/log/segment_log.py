@@ -84,6 +84,10 @@ class SegmentLog:
         self.synchronization = synchronization
         self.damage: list[DamageReport] = []
         self.damaged_indexes: set[int] = set()
+        """Files that are kept under another name where they would be deleted: damaged ones, and those that the owner
+        adds since it cannot use what they contain."""
+        self.kept: list[Path] = []
+        """The other names under which files are kept; the owner may forget them."""
         self.sizes: dict[int, int] = {}
         """Bytes in use of every file, by index, ascending."""
         self.headers: dict[int, SegmentHeader] = {}
@@ -282,8 +286,7 @@ class SegmentLog:
             OSError: the disk refuses; the file is as before.
         """
         assert index != self.written_index, "the file is being written to"
-        if index in self.damaged_indexes:
-            self.disk.link(self.path(index), self._keep_damaged(index))
+        self._keep_beside(index)
         header = self._new_header(index)
         self.sizes[index] = replace_segment(self.path(index), header, bodies, self.disk)
         self.headers[index] = header
@@ -319,8 +322,10 @@ class SegmentLog:
         """
         index = base.header.file_index
         is_last = index > self.last_index
-        size_bytes = base.finish()
         old = [each for each in self.sizes if each < index]
+        for each in old:  # before the base is valid: after a crash the files before it are deleted
+            self._keep_beside(each)
+        size_bytes = base.finish()
         self.headers[index] = base.header
         self.sizes[index] = size_bytes
         if is_last:
@@ -358,10 +363,16 @@ class SegmentLog:
         self.seal()
         self._deletions.finish()
 
+    def _keep_beside(self, index: int) -> None:
+        """Give a damaged file its other name, too."""
+        if index in self.damaged_indexes and self.disk.status_at(self.path(index)) is not None:
+            self.disk.link(self.path(index), self._keep_damaged(index))
+
     def _keep_damaged(self, index: int) -> Path:
         """Return a new name for a damaged file, and enter it in the file's reports."""
         path = self.path(index)
         kept = set_aside_name(path, self.disk)
+        self.kept.append(kept)
         self.damaged_indexes.discard(index)
         self.damage = [replace(each, kept_as=kept) if each.file == path else each for each in self.damage]
         return kept

@@ -12,7 +12,9 @@ incomplete group behind the last mark is cut, and frames missing before it are d
 at all. One with many records, or large ones, is written as several, and a snapshot as parts that have an effect once
 the last one is there: other threads go on in between, and no length is too large for a frame. The register of the
 directory has the extent of the log when it was closed properly: a shorter one has lost its end. An intact operation of
-an unknown kind is of a later version: the log is refused, since a damaged one is compacted to what was read of it.
+an unknown kind is of a later version: the log is refused, since a damaged one is compacted to what was read of it. The
+files with damage, and those behind, of which little is read, are kept under other names then: what they have may be in
+no other replica's log.
 """
 
 from __future__ import annotations
@@ -161,8 +163,14 @@ class ReplicaLog:
                 found[name] = reader.read(self._records.decode)
             except UNREADABLE as error:
                 self._report(self._log.last_index, 0, 0, f"records of {name} that this version cannot read: {error}")
+                self._log.damaged_indexes.update(self._log.sizes)
                 found[name] = StoredStream(reader.hard_state)
         return found
+
+    def pop_kept(self) -> list[Path]:
+        """Return the files that a compaction has kept under other names since the last call."""
+        kept, self._log.kept = self._log.kept, []
+        return kept
 
     def write(self, operations: Iterable[Operation]) -> Sync | None:
         """Write operations, in order; return the pending sync, or None where no sync is needed.
@@ -315,6 +323,8 @@ class ReplicaLog:
                         refuse_form(path)
                     self._report(index, start, end - start, f"it does not follow from what is before it: {error}")
                     behind = min(behind, start)
+            if behind < len(content.buffer):
+                self._log.damaged_indexes.add(index)
 
     def _report(self, index: int, offset: int, size_bytes: int, what: str) -> None:
         path = self._log.path(max(0, index))
