@@ -198,6 +198,12 @@ def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left
         assert eventually(
             lambda: [each["lag_count"] for each in qsctl.document("member", "list", "Orders")] == [0] * 3, PATIENCE_S
         )
+        for each in ("configuration", "P/S/Orders"):
+            lead(cluster, qsctl, each, left[0])
+        (moved,) = qsctl.document("member", "rebalance")
+        assert (moved["queue_name"], moved["former"], moved["is_done"]) == ("configuration", left[0], True)
+        assert cluster.master("configuration") == moved["master"]
+        assert qsctl.document("member", "rebalance", "--dry-run") == []
     finally:
         cluster.end()
 

@@ -59,5 +59,13 @@ def test_two_members_and_a_witness_survive_the_loss_of_either_member(tmp_path: P
         for file in witness.directory.iterdir():
             if file.is_file():
                 assert content.encode() not in file.read_bytes(), file
+        assert eventually(
+            lambda: {each["lag_count"] for each in qsctl.document("member", "list", "Orders")} == {0}, PATIENCE_S
+        )
+        cluster.start_another(tmp_path / "V", "Cluster_1_V", "--join")
+        assert eventually(lambda: "Cluster_1_V" in {each["service"] for each in replicas(qsctl)}, PATIENCE_S)
+        assert qsctl.status("member", "replace", "Cluster_1_W", "Cluster_1_V", "Orders", *change) == 0
+        votes = {each["member"]: each["vote"] for each in qsctl.document("member", "list", "Orders")}
+        assert votes == {master: "voter", other: "voter", "Cluster_1_V": "witness"}
     finally:
         cluster.end()

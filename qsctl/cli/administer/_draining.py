@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from qsctl.cli.confirmation import Hit
@@ -18,9 +17,9 @@ def check_drain(administration: Administration) -> None:
         UsageError: several services answer: to drain all members leaves none to hand over to.
         Refused: a queue or the configuration would have no quorum.
     """
-    from qsctl.cli.administer._member_moves import check_spared
+    from qsctl.cli.administer._member_moves import all_statuses, check_spared
     from qsctl.client.administration import Administration as OfAll
-    from qsctl.errors import Refused, UsageError
+    from qsctl.errors import UsageError
 
     names = sorted({each.service for each in administration.service_data()})
     if len(names) > 1:
@@ -29,10 +28,7 @@ def check_drain(administration: Administration) -> None:
         )
     members = OfAll(administration.connection)
     members.tolerate_silence()
-    statuses = members.statuses()
-    with suppress(Refused):  # it is not replicated, or no service reports its members
-        statuses += members.configuration_statuses()
-    check_spared(statuses, names[0])
+    check_spared(all_statuses(members), names[0])
 
 
 def handed_over(administration: Administration) -> list[Hit]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,9 +16,10 @@ from qsctl.cli.output.declared import DeclaredRows, Heading, table_of
 from qsctl.cli.output.results import Block
 from qsctl.core.admin.command import MemberAction
 from qsctl.errors import Refused
+from qsctl.resource import ResourceKind
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import FromService
+    from qsctl.client.administration import Administration, FromService
     from qsctl.core.statistics.status import SharedReaderQueueStatus
 
 _UNEVEN: Final = 2
@@ -37,39 +39,56 @@ class MemberReplacement:
     def next_step(self, members: Sequence[MemberRow]) -> tuple[MemberAction, str] | None:
         """Return the next change and its member; None: the replacement is complete.
 
-        The step follows from the members alone, so that a replacement that was interrupted goes on.
+        The step follows from the members alone, so that a replacement that was interrupted goes on. In the place of a
+        witness comes a witness.
 
         Raises:
-            Refused: there is no master, or neither of the two is a member.
+            Refused: there is no master, neither of the two is a member, or one of two members is a witness.
         """
         if not any(each.role == "master" for each in members):
             raise Refused("there is no master now", remedy="`qsctl member list` shows the members that answer.")
-        votes = {each.member: each.vote for each in members}
-        if self.new not in votes:
-            if self.old not in votes:
+        by_name = {each.member: each for each in members}
+        old, new = by_name.get(self.old), by_name.get(self.new)
+        if new is None:
+            if old is None:
                 raise Refused(
-                    f"neither {self.old} nor {self.new} is a member; there are {', '.join(votes)}",
+                    f"neither {self.old} nor {self.new} is a member; there are {', '.join(by_name)}",
                     remedy="Name a member that is to be replaced.",
                 )
-            return MemberAction.ADD, self.new
-        if votes[self.new] == "learner":
+            return MemberAction.ADD_WITNESS if old.is_witness else MemberAction.ADD, self.new
+        if old is not None and old.is_witness != new.is_witness:
+            witness, other = (old, new) if old.is_witness else (new, old)
+            raise Refused(
+                f"{witness.member} is a witness, and {other.member}, a member too, holds the samples",
+                remedy=f"Replace {old.member} by one that is no member yet, or promote and remove them one by one.",
+            )
+        if new.vote == "learner":
             return MemberAction.PROMOTE, self.new
-        return (MemberAction.REMOVE, self.old) if self.old in votes else None
+        return None if old is None else (MemberAction.REMOVE, self.old)
 
     def steps(self, members: Sequence[MemberRow]) -> list[str]:
         """Return the steps that are left, for people."""
-        first = self.next_step(members)
-        every = ((MemberAction.ADD, self.new), (MemberAction.PROMOTE, self.new), (MemberAction.REMOVE, self.old))
-        left = every[every.index(first) :] if first else ()
+        match self.next_step(members):
+            case None:
+                return []
+            case MemberAction.REMOVE, _:
+                steps: list[str] = []
+            case MemberAction.PROMOTE, _:
+                steps = [f"promote {self.new}"]
+            case action, _:
+                kind = " as a witness" if action is MemberAction.ADD_WITNESS else ""
+                steps = [f"add {self.new}{kind}", f"promote {self.new}"]
         is_member = any(each.member == self.old for each in members)
-        return [f"{action} {name}" for action, name in left if action is not MemberAction.REMOVE or is_member]
+        return [*steps, f"remove {self.old}"] if is_member else steps
 
 
 @dataclass(frozen=True)
 class Move:
     """A row: a queue whose master is another member now, or is to be."""
 
-    queue_name: Annotated[str, "PARTICIPANT/SUBSCRIBER/QUEUE; its dead-letter queue moves with it", Heading("Queue")]
+    queue_name: Annotated[
+        str, "PARTICIPANT/SUBSCRIBER/QUEUE, whose dead-letter queue moves with it, or configuration", Heading("Queue")
+    ]
     former: Annotated[str, "application name of its master before", Heading("From")]
     master: Annotated[str, "application name of its master afterwards", Heading("To")]
     is_done: Annotated[bool, "whether it moved: with --dry-run nothing does", Heading("Moved")]
@@ -84,6 +103,14 @@ class Moves(DeclaredRows, rows=Move, items="moves"):
     def blocks(self) -> list[Block]:
         """Return a table of the moves."""
         return [table_of(Move, self.moves, empty="The masters are spread evenly: there is nothing to move.")]
+
+
+def all_statuses(administration: Administration) -> list[FromService[SharedReaderQueueStatus]]:
+    """Return the statuses of all queues and of the configuration, from each service that answers."""
+    statuses = administration.statuses()
+    with suppress(Refused):  # it is not replicated, or no service reports its members
+        statuses += administration.configuration_statuses()
+    return statuses
 
 
 def check_spared(statuses: Iterable[FromService[SharedReaderQueueStatus]], name: str) -> None:
@@ -147,7 +174,8 @@ def _next_move(
 ) -> tuple[str, str] | None:
     """Return the group and the member of the move that evens most; None: none does."""
     best: tuple[int, str, str] | None = None
-    for group, (_, former) in sorted(leaders.items()):
+    # The configuration's first: no samples wait meanwhile.
+    for group, (_, former) in sorted(leaders.items(), key=lambda each: (each[0] != ResourceKind.CONFIGURATION, each)):
         for member in sorted(heirs[group]):
             gain = counts[former] - counts[member]
             if gain >= _UNEVEN and (best is None or gain > best[0]):

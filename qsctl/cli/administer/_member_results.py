@@ -36,6 +36,7 @@ class MemberRow:
     vote: Annotated[
         str, "voter, witness (a voter without samples), or learner: a member without a vote", Heading("Vote")
     ]
+    is_witness: Annotated[bool, "whether it holds no samples, as a witness, or as a learner that is to be one"]
     role: Annotated[
         str | None,
         "master, slave, candidate, learner (no vote before it has caught up) or failed; null: it "

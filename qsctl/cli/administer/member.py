@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.administer._draining import check_drain, handed_over
-from qsctl.cli.administer._member_moves import MemberReplacement, Move, Moves, moves_to_spread
+from qsctl.cli.administer._member_moves import MemberReplacement, Move, Moves, all_statuses, moves_to_spread
 from qsctl.cli.administer._member_results import MemberRow, Members, members_seen
 from qsctl.cli.administer._watching import WatchOptions
 from qsctl.cli.administer.answers import ServiceAnswers, answers, trial
@@ -28,7 +28,8 @@ from qsctl.identity import NIL_IDENTITY
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
+    from qsctl.client.administration import Administration, FromService
+    from qsctl.core.statistics.status import SharedReaderQueueStatus
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL,
@@ -93,9 +94,14 @@ def list_members(
 
 def _members(administration: Administration, resource: ResourceIdentifier | None) -> list[MemberRow]:
     """Return the members of a queue, or of the configuration (None)."""
-    if resource is None:
-        return members_seen(administration.configuration_statuses())
-    return members_seen(administration.statuses(resource))
+    return members_seen(_statuses(administration, resource))
+
+
+def _statuses(
+    administration: Administration, resource: ResourceIdentifier | None
+) -> list[FromService[SharedReaderQueueStatus]]:
+    """Return the status of a queue, or of the configuration (None), from each member that answers."""
+    return administration.configuration_statuses() if resource is None else administration.statuses(resource)
 
 
 @COMMANDS.command(
@@ -315,24 +321,25 @@ def _complete(replacement: MemberReplacement) -> CommandReply:
 
 @COMMANDS.command("rebalance", examples=("qsctl member rebalance --dry-run", "qsctl member rebalance --yes"))
 def rebalance(*, consent: DestructionOptions, service: TargetOptions) -> Moves:
-    """Spread the masters of all replicated queues evenly over the members.
+    """Spread the masters of all replicated queues, and of a replicated configuration, evenly over the members.
 
     Moves one after the other, each to a voter that holds all that is committed. Exits with 7 where a move is refused,
     or not made within 10 s: those before remain. Run it again then.
     """
     with service.open() as administration:
         administration.tolerate_silence()
-        moves = moves_to_spread(administration.statuses())
+        moves = moves_to_spread(all_statuses(administration))
         hits = consent.trial(lambda: [Hit("", f"{each.queue_name}: {each.former} to {each.master}") for each in moves])
         if hits is not None:
             return Moves(moves)
         for each in moves:
-            _move(administration, administration.queue_named(each.queue_name), each)
+            is_queue = each.queue_name != ResourceKind.CONFIGURATION
+            _move(administration, administration.queue_named(each.queue_name) if is_queue else None, each)
         return Moves([dataclasses.replace(each, is_done=True) for each in moves])
 
 
-def _move(administration: Administration, resource: ResourceIdentifier, move: Move) -> None:
-    """Let a member be the master of a queue, and wait until it is.
+def _move(administration: Administration, resource: ResourceIdentifier | None, move: Move) -> None:
+    """Let a member be the master of a queue, or of the configuration (None), and wait until it is.
 
     Raises:
         Refused: it is not, after ten seconds.
@@ -340,7 +347,7 @@ def _move(administration: Administration, resource: ResourceIdentifier, move: Mo
     deadline = time.monotonic() + _MOVED_WITHIN_S
     refusal = Refused(f"{move.master} does not become the master of {move.queue_name}", remedy="Run it again.")
     while time.monotonic() < deadline:
-        for service, status in administration.statuses(resource):
+        for service, status in _statuses(administration, resource):
             if service == move.master and status.replication is not None and status.replication.role == "master":
                 return
         try:

@@ -64,13 +64,45 @@ def test_next_step_of_a_replacement_follows_from_the_members(
     assert replacement.steps(rows(voters, learners)) == left
 
 
-def test_witness_is_the_goal_of_no_move_and_completes_a_replacement() -> None:
-    service, status = led("Q1", "A", "AW")
+def with_witnesses(found: FromService[SharedReaderQueueStatus], witnesses: str) -> FromService[SharedReaderQueueStatus]:
+    service, status = found
     assert status.replication is not None
-    members = tuple(structs.replace(each, is_witness=each.name == "W") for each in status.replication.members)
+    members = tuple(structs.replace(each, is_witness=each.name in witnesses) for each in status.replication.members)
     replication = structs.replace(status.replication, members=members)
-    found = FromService(service, structs.replace(status, replication=replication))
-    other = FromService(service, structs.replace(found.body, queue_name="Q2"))
+    return FromService(service, structs.replace(status, replication=replication))
+
+
+@pytest.mark.parametrize(
+    ("voters", "learners", "step", "left"),
+    [
+        ("ABV", "", (MemberAction.ADD_WITNESS, "W"), ["add W as a witness", "promote W", "remove V"]),
+        ("ABV", "W", (PROMOTE, "W"), ["promote W", "remove V"]),
+        ("ABVW", "", (REMOVE, "V"), ["remove V"]),
+        ("AB", "VW", (PROMOTE, "W"), ["promote W", "remove V"]),
+        ("AB", "V", (MemberAction.ADD_WITNESS, "W"), ["add W as a witness", "promote W", "remove V"]),
+        ("ABW", "", None, []),
+    ],
+)
+def test_witness_takes_the_place_of_a_witness(
+    voters: str, learners: str, step: tuple[MemberAction, str] | None, left: list[str]
+) -> None:
+    members = members_seen([with_witnesses(led("Q", "B", [*voters], [*learners]), "VW")])
+    assert MemberReplacement("V", "W").next_step(members) == step
+    assert MemberReplacement("V", "W").steps(members) == left
+
+
+@pytest.mark.parametrize(("voters", "learners"), [("ABCW", ""), ("ABC", "W"), ("ABW", "C")])
+def test_witness_and_member_with_samples_do_not_replace_each_other(voters: str, learners: str) -> None:
+    members = members_seen([with_witnesses(led("Q", "B", [*voters], [*learners]), "W")])
+    for old, new in ("WC", "CW"):
+        with pytest.raises(Refused, match="W is a witness, and C, a member too, holds the samples") as caught:
+            MemberReplacement(old, new).next_step(members)
+        assert f"Replace {old} by" in caught.value.remedy
+
+
+def test_witness_is_the_goal_of_no_move_and_completes_a_replacement() -> None:
+    found = with_witnesses(led("Q1", "A", "AW"), "W")
+    other = FromService(found.service, structs.replace(found.body, queue_name="Q2"))
     assert moves_to_spread([found, other]) == []
     assert MemberReplacement("V", "W").next_step(members_seen([found])) is None
 
@@ -132,6 +164,13 @@ def test_master_is_not_moved_to_a_member_of_a_lower_priority() -> None:
 
     statuses = [with_priorities(queue) for queue in ("Q1", "Q2", "Q3", "Q4")]
     assert [each.master for each in moves_to_spread(statuses)] == ["C", "C"]
+
+
+def test_master_of_the_configuration_counts_and_moves() -> None:
+    statuses = [led("configuration", "A", "AB"), led("P/S/Q", "A", "AB"), led("P/S/R", "B", "AB")]
+    assert moves_to_spread(statuses) == []
+    assert moves_to_spread([*statuses, led("P/S/T", "A", "AB")]) == [Move("configuration", "A", "B", False)]
+    assert moves_to_spread(statuses[:2]) == [Move("configuration", "A", "B", False)]
 
 
 def test_queues_of_one_group_are_one_move() -> None:
