@@ -55,6 +55,9 @@ NOT_IMPORTED = frozenset(
 LIBRARIES = ("pydantic", "rich.console", "rich.table", "typer._adapters", "multiprocessing.connection")
 """Modules that most commands import when they run, where the installed version of the library has them."""
 
+SERVICE = Path(__file__).parents[1] / "fixtures" / "scenarios" / "cluster.xml"
+"""Any service, whose configuration is read before the first fork."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _FIRST_FREE = 512
@@ -254,7 +257,7 @@ def _noted_variables() -> Iterator[set[str]]:
 
 
 def _import() -> None:
-    """Import what commands and services do.
+    """Import what commands and services do, and prepare what they share.
 
     Raises:
         RuntimeError: a module begins threads when it is imported, which would be missing in what is forked, or reads a
@@ -269,10 +272,25 @@ def _import() -> None:
         for name in LIBRARIES:
             if importlib.util.find_spec(name) is not None:
                 importlib.import_module(name)
+        _prepare()
     if early := sorted(name for name in read if name.startswith(READ_LATE)):
         raise RuntimeError(f"a module reads {', '.join(early)} when it is imported: READ_LATE of {__file__} is wrong")
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError(f"a module begins threads when it is imported: name it in NOT_IMPORTED of {__file__}")
+
+
+def _prepare() -> None:
+    """Make the descriptions of types and settings that each service and client needs, which take it 0.3 s."""
+    from cyclonedds.idl import IdlStruct
+
+    from qsctl.config.load import load_configuration
+
+    for each in IdlStruct.__subclasses__():
+        if each.__module__.startswith("qsctl."):
+            each.__idl__.fill_type_data()
+    load_configuration(
+        [SERVICE], configuration_name=None, variables={}, environment={}, working_directory=SERVICE.parent
+    )
 
 
 def _serve(control: socket.socket) -> str:

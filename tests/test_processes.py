@@ -82,7 +82,7 @@ def test_a_process_can_be_interrupted_where_the_test_run_ignores_it() -> None:
 def test_a_service_whose_start_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
-    def fail(self: ServiceProcess, _begins_at: int) -> None:
+    def fail(self: ServiceProcess) -> None:
         assert self.process is not None
         started.append(self.process)
         raise AssertionError("it did not start in time")
