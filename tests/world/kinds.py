@@ -251,17 +251,19 @@ def swarm(seed: int) -> Scenario:
         name: draw.choice([0.0, 0.0, 1.0, 3.0])
         for name in (
             "crashes", "cuts", "pauses", "disks", "lost_disks", "clocks", "programs", "administration", "power_cuts",
-            "replacements", "majorities", "destroyed", "strangers", "restarts",
+            "replacements", "majorities", "destroyed", "strangers", "restarts", "upgrades", "members",
         )
     }  # fmt: skip
     if weights["majorities"]:
         weights["destroyed"] = 0.0  # else a group may be left with nothing
+    if weights["members"]:
+        weights |= dict.fromkeys(("lost_disks", "majorities", "destroyed"), 0.0)  # the voters may be fewer
     faults = RandomFaults(every_ns=draw.choice([100, 250, 600]) * MILLISECOND_NS, **weights)
     queue = replicated(draw.choice([2, 3, 3, 4, 5]), synchronized=draw.random() < 0.6)
     return world(
         queue, seed=seed, loss=draw.choice([0.0, 0.02, 0.1]), duplication=draw.choice([0.0, 0.05]), faults=faults,
         relayed=draw.choice([0.0, 0.5]), compact_records=draw.choice([0, 0, 8, 30]), rate=draw.choice([6.0, 15.0]),
-        horizon_ns=draw.choice([14, 18]) * SECOND_NS,
+        horizon_ns=draw.choice([14, 18]) * SECOND_NS, preferred_instance=draw.choice([0, 0, 1, 2]),
         replicates_configuration=not weights["majorities"] and draw.random() < 0.4,
     )  # fmt: skip
 

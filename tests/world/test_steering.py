@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from qsctl.sim.world.faults.vocabulary import Verb
+from tests.campaigns import trials
 from tests.core.high_availability import mutants
 from tests.world import campaign
 from tests.world.steering import HURRIED, KINDS, Steering, Trial, trial_of
@@ -71,6 +72,18 @@ def test_every_kind_can_be_hurried() -> None:
     for name in KINDS:
         slow, fast = Trial(name, 1).scenario(), Trial(HURRIED + name, 1).scenario()
         assert fast.horizon_ns <= slow.horizon_ns
+
+
+@pytest.mark.slow
+@pytest.mark.campaign
+def test_no_steered_trial_breaks_a_rule() -> None:
+    steering = Steering(Random(7), [*KINDS])
+    for _ in range(trials("QSCTL_WORLD_STEERED", 3, 300)):
+        done = campaign.look([steering.next()])[0]
+        assert done.broken == [], done.trial.text(*done.broken)
+        assert done.trial.faults is not None
+        steering.learn(done.trial, done.trial.faults.steps, done.features)
+    assert len(steering.met) > 10
 
 
 @pytest.mark.slow

@@ -38,6 +38,8 @@ class Formation(NamedTuple):
     reason: str
     group: int = 0
     """The incarnation of the group that the replica changes to; 0: it is in the right one."""
+    joined: int = 0
+    """That of the group in which a replica without one votes, where the others are of several; 0: it follows any."""
 
 
 class Voter(NamedTuple):
@@ -140,7 +142,10 @@ class Learner:
             Refused: the group can still elect a master; the message names the remedy.
         """
         rolls = self.rolls(now)
-        of_group = [each for each in rolls if is_of_group(self._incarnation, each)]
+        own, group = self._incarnation, self._group_with_most(rolls)
+        agreed = {each.incarnation for each in rolls if each.incarnation > 0}
+        joined = group if not own and len(agreed) > 1 and group in agreed else 0
+        of_group = [each for each in rolls if is_of_group(own or joined, each)]
         epoch, floor = _latest(of_group, self._with_payloads(of_group))
         if self._can_elect(rolls):
             raise Refused(
@@ -153,9 +158,8 @@ class Learner:
                 f"and {self._members.quorum} are a quorum",
                 remedy="Start as many members first, with empty disks where theirs are lost.",
             )
-        own, group = self._incarnation, self._group_with_most(rolls)
         gives_way = bool(own and group) and group != abs(own)
-        return Formation(epoch, floor, "the group forms anew by an operator's word", group if gives_way else 0)
+        return Formation(epoch, floor, "the group forms anew by an operator's word", group if gives_way else 0, joined)
 
     def lack(self, now: Nanoseconds) -> str:
         """Return why there is no master, and what gets out of it, for people; empty: nothing is known to be lacking."""

@@ -1067,6 +1067,9 @@ class Replica:
         formation = self._learner.forced(now) if is_forced else self._learner.formation(now)
         if formation is not None:
             self.producers.remember_from(formation.floor.epoch)
+            if formation.joined:
+                self.ballot.agree(formation.joined)
+                self.follower.be(Incarnation(formation.joined))
             self._vote_again(now, formation.epoch, self.name, formation.floor, formation.reason)
 
     def check_force(self, now: Nanoseconds) -> str:

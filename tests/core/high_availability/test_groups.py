@@ -380,6 +380,28 @@ def test_of_two_creations_without_a_quorum_the_one_of_most_members_goes_on_by_an
     accepts(cluster, 30)
 
 
+def test_a_member_that_lost_its_log_votes_by_an_operator_s_word_in_the_group_that_none_left() -> None:
+    """Found by a world: it voted for the log of the deleted queue, and took back what was accepted then."""
+    cluster = Cluster(3)
+    fill(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    cluster["c"].crash()
+    delete_and_create(cluster, "a", "b")
+    cluster["a"].crash()
+    lose(cluster, "b")
+    cluster["a"].start(cluster.now)
+    cluster["c"].start(cluster.now)
+    cluster.cuts = {("a", "c"), ("c", "a")}  # it does not learn that its queue was deleted
+    cluster.run_until(lambda: cluster["b"].replica.answer_count(cluster.now) == 2)
+    assert "the longest log that is left has 0 entries" in cluster["b"].replica.check_force(cluster.now)
+    cluster["b"].replica.force(cluster.now)
+    cluster.run_until(cluster.masters)
+    accepts(cluster, 30)
+    cluster.heal()
+    cluster.run_for(4 * TIMEOUT_NS)
+    assert [held(process) for process in cluster] == 3 * [["30 enqueued"]]
+
+
 def test_a_group_that_one_member_created_draws_none_from_a_group_that_may_be_committed() -> None:
     """Found by a world: four members formed a group and accepted samples; before all knew of the first commit they went
     over to the one of the fifth, where alone the queue had been deleted and created, and the samples were gone."""
