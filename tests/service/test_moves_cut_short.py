@@ -223,6 +223,59 @@ def test_each_sample_is_in_one_queue_wherever_the_writes_of_a_move_end(
     assert check(directory, source, target, "at the end")[source] == ([2] if source != "volatile" else [])
 
 
+@pytest.mark.parametrize("target", ["segments", "database"])
+def test_an_import_is_completed_by_the_next_one_wherever_its_writes_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    directory, left = tmp_path / "st", tmp_path / "left"
+    directory.mkdir()
+    identities = [SampleIdentity(WRITER, number) for number in range(3)]
+    samples = tuple(InsertedSample(each, b"%d" % each.sequence_number, redelivered=False) for each in identities)
+    insert = CommandRequest(SampleIdentity(READER, 1), "*", InsertSamples(resource_of(target), samples))
+    loop = opened(directory)
+    seen: set[int] = set()
+    real = Stores._begin
+    (log,) = logs_of(loop)
+
+    def look(where: str) -> None:
+        again = opened(left)
+        queue_ = again.engine.hosted.by_name[f"P/S/{target}"]
+        before = [each.identity for each in queue_.held]
+        seen.add(len(before))
+        assert before == identities[: len(before)], f"{where}: a prefix"
+        (reply,) = sent(again, insert)
+        assert isinstance(reply, CommandReply)
+        assert reply.reply.body == SamplesChanged(3, duplicate_count=len(before)), where
+        assert [each.identity for each in queue_.held] == identities, where
+        assert not any(each.redelivered for each in queue_.held)
+        again.close()
+        again.stores.abandon()
+
+    def write(self: Stores, names: Sequence[str], batch: dict[str, list[Record]], **options: bool) -> Sync | None:
+        if self is not loop.stores:
+            return real(self, names, batch, **options)
+        before = (log.last_file, log.extent.size_bytes)
+        copy_tree(directory, left)
+        look("before")
+        sync = real(self, names, batch, **options)
+        if sync is not None:
+            sync()
+        for where in cut_copies(loop, directory, left, before):
+            look(where)
+        copy_tree(directory, left)
+        look("afterwards")
+        return None
+
+    monkeypatch.setattr(Stores, "_begin", write)
+    (reply,) = sent(loop, insert)
+    assert isinstance(reply, CommandReply)
+    assert reply.reply.retcode is ReturnCode.OK
+    assert {0, 3} <= seen
+    monkeypatch.undo()
+    loop.close()
+    loop.stores.abandon()
+
+
 def fail_writes(loop: ServiceLoop, patches: pytest.MonkeyPatch, name: str, *, at_sync: bool) -> None:
     """Let the disk refuse what is written next to the store of a queue."""
     store = loop.stores.queues[f"P/S/{name}"]
