@@ -36,7 +36,12 @@ Invariants, and why a crash at any point keeps them (tested by `tests/storage/te
 
 The replicas of a process have a log of their own, `replicas.replica_log`, of records that must be durable before a
 replica votes or confirms; one append and one sync cover all replicas. A replica keeps its log in memory, so the files
-are read at the start only.
+are read at the start only. The two logs share the code of their files (`log.segment_log`), not the files: samples leave
+the queues' log one by one, for checkpoints, and a snapshot supersedes a stream of the replicas' log as a whole; and no
+vote waits for the sync of a queue that is not replicated.
+
+What has left the log is in two kinds of file, segments and database files. Measured side by side, neither replaces the
+other: the docstring of `sqlite.store` has the figures.
 
 After a loss of files or of places in them `damage.refuse_loss` raises an error before any file is changed; a store
 continues with the intact records where its user accepts the loss (`discards_damaged`).

@@ -147,13 +147,6 @@ class Room:
             return False
         return True
 
-    def destroy(self) -> None:
-        """Delete the reserve for good."""
-        self._is_kept = False
-        self._look_at_ns = 0
-        with contextlib.suppress(OSError):
-            self._disk.unlink(self._reserve)
-
     def _make(self) -> None:
         with contextlib.suppress(OSError):
             descriptor = open_private(self._reserve, os.O_RDWR, self._disk)

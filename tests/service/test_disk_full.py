@@ -185,7 +185,7 @@ def test_a_store_that_fails_suspends_its_queue_until_the_whole_of_it_is_stored_a
     for name in QUEUES:
         for _ in range(4):
             assert trial.write(name) is AckResponse.ACCEPTED
-    trial.loop.stores.files.room.destroy()  # else what is refused for lack of room is written all the same
+    trial.loop.stores.files.room.release()  # else what is refused for lack of room is written all the same
     monkeypatch.setattr(os, calls, refusing(error, calls=calls, only="QSlog@"))
     assert trial.write("segments") is AckResponse.REJECTED
     assert trial.write("segments") is AckResponse.REJECTED
@@ -234,7 +234,7 @@ def test_a_sample_that_was_refused_may_be_written_again_under_its_identity(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = Trial(tmp_path)
-    trial.loop.stores.files.room.destroy()
+    trial.loop.stores.files.room.release()
     monkeypatch.setattr(os, "fdatasync", refusing(errno.EIO, calls="fdatasync", only="QSlog@"))
     assert trial.write("segments") is AckResponse.REJECTED
     monkeypatch.undo()
