@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from qsctl.core.client.unanswered import PATIENCE_NS, WRITES_AGAIN_NS, Unanswered
-from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 
 QUEUE = "Orders@S"
@@ -40,11 +42,40 @@ def test_a_sample_is_refused_once_every_replica_refused_the_attempt() -> None:
     assert not len(unanswered)
 
 
-def test_a_replica_that_is_gone_is_not_waited_for() -> None:
+TWO = {QUEUE: {"a", "b"}}
+
+
+def test_sample_is_not_refused_while_a_replica_that_has_it_perhaps_is_gone() -> None:
+    """The others can have no master, or a full one, and elect the one that has the sample later."""
     unanswered = written()
-    two = {QUEUE: {"a", "b"}}
-    assert not unanswered.receive(answer(), "a", two)
-    assert unanswered.receive(answer(), "b", two)
+    assert not unanswered.receive(answer(), "a", TWO)
+    assert not unanswered.receive(answer(), "b", TWO)
+    assert unanswered.pop_refused(2 * PATIENCE_NS, TWO, gives_up=True) == []
+    assert [each.attempt for each in unanswered.pop_due(WRITES_AGAIN_NS, TWO)] == [2]
+    assert [unanswered.receive(answer(attempt=2), replica, TWO) for replica in "ab"] == [False, False]
+    assert unanswered.pop_refused(2 * PATIENCE_NS, TWO, gives_up=True) == []
+    assert [each.attempt for each in unanswered.pop_due(2 * WRITES_AGAIN_NS, THREE)] == [3]
+    assert [unanswered.receive(answer(attempt=3), replica, THREE) for replica in "abc"] == [False, False, True]
+
+
+def test_replica_that_refused_before_it_was_gone_is_not_waited_for() -> None:
+    unanswered = written()
+    assert not unanswered.receive(answer(lacks_master=True), "c", THREE)
+    assert [each.attempt for each in unanswered.pop_due(WRITES_AGAIN_NS, TWO)] == [2]
+    assert [unanswered.receive(answer(attempt=2), replica, TWO) for replica in "ab"] == [False, True]
+
+
+def test_replica_that_was_gone_before_the_sample_was_written_is_not_waited_for() -> None:
+    unanswered = Unanswered()
+    unanswered.sent(0, [WRITE], TWO)
+    assert [unanswered.receive(answer(), replica, TWO) for replica in "ab"] == [False, True]
+
+
+def test_replica_that_appears_refuses_too() -> None:
+    """It can have the sample from another one."""
+    unanswered = Unanswered()
+    unanswered.sent(0, [WRITE], TWO)
+    assert [unanswered.receive(answer(), replica, THREE) for replica in "abc"] == [False, False, True]
 
 
 def test_a_refusal_of_an_earlier_attempt_does_not_count_for_a_later_one() -> None:
@@ -79,6 +110,17 @@ def test_a_producer_is_notified_only_of_samples_that_all_replicas_refuse() -> No
     for replica in "abc":
         unanswered.receive(answer(lacks_master=True), replica, THREE)
     assert len(unanswered.pop_refused(0, THREE, gives_up=True)) == 1
+
+
+def test_sample_that_replicas_pass_on_is_not_refused_for_lack_of_a_master() -> None:
+    """One that the producer does not reach may have it from the others, and be the next master."""
+    unanswered = Unanswered()
+    passed_on = structs.replace(WRITE, flags=SampleFlag.REPLICATE)
+    for attempt in (1, 2):
+        unanswered.sent(0, [passed_on], TWO)
+        for replica in "ab":
+            assert not unanswered.receive(answer(attempt=attempt, lacks_master=True), replica, TWO)
+        assert unanswered.pop_refused(2 * PATIENCE_NS, TWO, gives_up=True) == []
 
 
 def test_a_sample_that_its_producer_writes_again_is_another_attempt() -> None:

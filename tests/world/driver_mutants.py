@@ -14,6 +14,7 @@ from qsctl.service.replicas._replica_writes import ReplicaWrites
 from qsctl.service.stores._failures import Failures
 from qsctl.service.stores.stores import Stores
 from qsctl.sim.world.environment.disk import MountedDisk
+from qsctl.sim.world.programs.producing import ProducerProgram
 from qsctl.storage.base import Sync
 from qsctl.storage.log._written_file import WrittenFile
 from qsctl.storage.log.segment_log import SegmentLog
@@ -133,3 +134,14 @@ def truncates_in_memory_alone(patch: pytest.MonkeyPatch) -> None:
             yield msgspec.structs.replace(each, truncates=False) if isinstance(each, Appended) else each
 
     patch.setattr(replica_stores, "operations", without)
+
+
+def forgets_whom_it_sent_a_sample(patch: pytest.MonkeyPatch) -> None:
+    """A producer waits for the refusals of the services alone that it reaches with the latest attempt."""
+    write_again = ProducerProgram._write_again
+
+    def again(self: ProducerProgram, samples: Sequence[Any]) -> None:
+        self._holders.clear()
+        write_again(self, samples)
+
+    patch.setattr(ProducerProgram, "_write_again", again)

@@ -84,6 +84,7 @@ BY_SCHEDULE = [
     (mutants.takes_the_name_for_the_group, "published-rabbitmq-12366", "P2"),
     (mutants.counts_removed_members, "published-rabbitmq-2414", "schedule"),
     (mutants.lets_a_witness_lead, "witness-of-two-sites", "P2"),
+    (driver_mutants.forgets_whom_it_sent_a_sample, "refused-by-those-reached", "P3"),
 ]
 
 

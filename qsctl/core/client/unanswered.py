@@ -2,8 +2,11 @@
 
 Decides: the combined result of the answers of several replicas. A positive answer of any replica is the queue's answer.
 A negative one counts for that replica and that attempt alone: the sample is refused once every reachable replica has
-refused the attempt. While the queue has no master every replica refuses; a sample refused so, or not answered, is
-written again as another attempt. A queue that holds it already drops the copy, by its identity.
+refused the attempt, and every other one that was sent an attempt has refused the last that it was sent. One that has
+not may have stored the sample, and the queue may go on with its log: there is no answer then. While the queue has no
+master every replica refuses; a sample refused so, or not answered, is written again as another attempt. A queue that
+holds it already drops the copy, by its identity. A sample that replicas pass on to each other may be at one that the
+producer does not reach: where none of those that refuse it is the master, there is no answer either.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.identity import SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 
@@ -39,6 +42,8 @@ class _Open(msgspec.Struct, gc=False):
     first_sent_ns: Nanoseconds
     sent_ns: Nanoseconds
     queues: frozenset[str]
+    awaited: Mapping[str, frozenset[str]]
+    """The replicas of each queue that may have the sample unless they refuse the latest attempt."""
     refused_by: dict[str, set[str]] | None = None
     """The replicas of each queue that refused the latest attempt; None: none did."""
     is_refused_by_master: bool = False
@@ -68,14 +73,14 @@ class Unanswered:
         if not replicas:
             return list(writes)
         numbered: list[Write] = []
-        queues = frozenset(replicas)
+        queues, reached = frozenset(replicas), _reached(replicas)
         for write in writes:
             each = self._open.get(write.identity)
             if each is None:
                 write = msgspec.structs.replace(write, attempt=1)
-                self._open[write.identity] = _Open(write, now, now, queues)
+                self._open[write.identity] = _Open(write, now, now, queues, reached)
             else:
-                write = self._again(now, each)
+                write = self._again(now, each, reached)
             numbered.append(write)
         return numbered
 
@@ -92,7 +97,7 @@ class Unanswered:
             refused_by = each.refused_by.setdefault(answer.queue, set())
             refused_by.add(replica)
             each.is_refused_by_master |= not answer.lacks_master
-            if not replicas.get(answer.queue, set()) <= refused_by or not each.is_refused_by_master:
+            if not _is_refused(each, answer.queue, replicas) or not each.is_refused_by_master:
                 return False
         self._answered(each, answer.queue)
         return True
@@ -104,7 +109,8 @@ class Unanswered:
         self._look_at_ns = now + self._writes_again_ns // 4
         due = [each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns]
         self.written_again_count += len(due)
-        return [self._again(now, each) for each in due]
+        reached = _reached(replicas)
+        return [self._again(now, each, reached) for each in due]
 
     def pop_refused(self, now: Nanoseconds, replicas: Replicas, *, gives_up: bool = False) -> list[WriteAcknowledgment]:
         """Return refusals of the samples that every replica has refused for too long; with `gives_up`, of all."""
@@ -112,9 +118,9 @@ class Unanswered:
         # They are in the order in which they were first sent: a full window is not looked through at every turn.
         old = takewhile(lambda each: gives_up or now - each.first_sent_ns >= self._patience_ns, self._open.values())
         for each in list(old):
-            if each.refused_by:
-                for queue, refused_by in list(each.refused_by.items()):
-                    if replicas.get(queue, set()) <= refused_by:
+            if each.refused_by and not each.write.flags & SampleFlag.REPLICATE:
+                for queue in list(each.refused_by):
+                    if _is_refused(each, queue, replicas):
                         refused.append(WriteAcknowledgment(queue, each.write.identity, AckResponse.REJECTED))
                         self._answered(each, queue)
         return refused
@@ -124,7 +130,12 @@ class Unanswered:
         for each in list(self._open.values()):
             self._answered(each, queue)
 
-    def _again(self, now: Nanoseconds, each: _Open) -> Write:
+    def _again(self, now: Nanoseconds, each: _Open, reached: Mapping[str, frozenset[str]]) -> Write:
+        refused = each.refused_by or {}
+        each.awaited = {
+            queue: reached.get(queue, frozenset()) | each.awaited.get(queue, frozenset()) - refused.get(queue, set())
+            for queue in each.queues
+        }
         each.write = msgspec.structs.replace(each.write, attempt=min(each.write.attempt + 1, ATTEMPT_MAX))
         each.sent_ns = now
         each.is_refused_by_master = False
@@ -138,3 +149,14 @@ class Unanswered:
                 each.refused_by.pop(queue, None)
         elif queue in each.queues:
             self._open.pop(each.write.identity, None)
+
+
+def _reached(replicas: Replicas) -> Mapping[str, frozenset[str]]:
+    """Return the replicas that are reachable now, which what is sent now reaches."""
+    return {queue: frozenset(names) for queue, names in replicas.items()}
+
+
+def _is_refused(each: _Open, queue: str, replicas: Replicas) -> bool:
+    """Return whether every replica of a queue that may have a sample, or is reachable, has refused it."""
+    refused_by = (each.refused_by or {}).get(queue, set())
+    return each.awaited.get(queue, frozenset()) <= refused_by and replicas.get(queue, frozenset()) <= refused_by

@@ -110,7 +110,8 @@ class DeliveredWasSent(Invariant):
 class RefusedIsNeverDelivered(Invariant):
     """P3, where a sample is refused once every service that it was sent to has answered 0 to each attempt.
 
-    A sample with the flag to replicate counts as sent to every service.
+    A sample with the flag to replicate counts as sent to every service. Also refused is what its producer concludes to
+    be so, until it writes the sample again.
     """
 
     name = "P3"
@@ -122,9 +123,16 @@ class RefusedIsNeverDelivered(Invariant):
         self._sent: dict[SampleIdentity, set[tuple[int, int]]] = {}
         self._refused: dict[tuple[str, SampleIdentity], set[tuple[int, int]]] = {}
         self._released: set[tuple[str, SampleIdentity]] = set()
+        self._concluded: dict[SampleIdentity, set[str]] = {}
+        """The queues by which the producer of a sample holds it to be refused."""
+
+    def refused(self, queue: str, write: Write) -> None:
+        """Note a sample that its producer concludes to be refused; a queue that was deleted may have delivered it."""
+        self._concluded.setdefault(write.identity, set()).add(queue)
 
     def written(self, service: int, write: Write) -> None:
         """Note the services that an attempt is sent to."""
+        self._concluded.pop(write.identity, None)
         receivers = self._services if write.flags & SampleFlag.REPLICATE else {service}
         self._sent.setdefault(write.identity, set()).update((write.attempt, each) for each in receivers)
 
@@ -142,6 +150,8 @@ class RefusedIsNeverDelivered(Invariant):
         """Forget the queue's refusals: possibly only the lost members had evidence that a sample is in no log."""
         self._refused = {key: refused for key, refused in self._refused.items() if key[0] != queue}
         self._released = {key for key in self._released if key[0] != queue}
+        for queues in self._concluded.values():
+            queues.discard(queue)
 
     def released(self, service: int, message: Outbound) -> None:
         """Test that a delivered sample is not refused."""
@@ -150,6 +160,8 @@ class RefusedIsNeverDelivered(Invariant):
             self._released.add(key)
             if self._is_refused(key):
                 self.violate(f"{key[0]}: {key[1]} is delivered by {service}, though every service refused it")
+            if key[0] in self._concluded.get(key[1], ()):
+                self.violate(f"{key[0]}: {key[1]} is delivered by {service}, and its producer holds it to be refused")
 
     def _is_refused(self, key: tuple[str, SampleIdentity]) -> bool:
         sent, refused = self._sent.get(key[1]), self._refused.get(key)

@@ -2,7 +2,7 @@
 
 Unanswered samples and outcomes are kept by a live client's `core.client.Producer`. A sample is sent to every service
 or, where the producer relays, to one of them with the flag DDS_REPLICATE_SAMPLE. The first positive answer counts; a
-sample is refused once every service has refused the same attempt [QS 7.1.1.2].
+sample is refused once every service has refused the last attempt that it was sent [QS 7.1.1.2].
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ WINDOW_COUNT: Final = 64
 
 @dataclass(slots=True)
 class _OpenSample:
-    """An unanswered sample: its latest attempt, when and to which services it was sent, and the refusals by queue."""
+    """An unanswered sample: its latest attempt, when it was sent, and the refusals of that by queue."""
 
     write: Write
     sent_ns: Nanoseconds
-    sent_to: set[int] = field(default_factory=set)
     refused_by: dict[str, set[int]] = field(default_factory=dict)
 
 
@@ -92,6 +91,8 @@ class ProducerProgram:
         self._open: dict[SampleIdentity, _OpenSample] = {}
         self._attempts: dict[SampleIdentity, int] = {}
         """Number of attempts of each sample; a service answers each attempt."""
+        self._holders: dict[SampleIdentity, set[int]] = {}
+        """The services that may have each sample: they did not refuse the last attempt that they were sent."""
         self._relayed_count = 0
         self._state = self._new_producer()
         self.is_up = True
@@ -151,13 +152,14 @@ class ProducerProgram:
             refused_by = each.refused_by.setdefault(answer.queue, set())
             is_known = service in refused_by
             refused_by.add(service)
-            if not (set(self.sessions) if self._relays else each.sent_to) <= refused_by:
+            if not (set(self.sessions) if self._relays else self._holders[answer.identity]) <= refused_by:
                 return  # a negative acknowledgment is local [QS 7.1.1.2]
             if not is_known:
                 self._on_refused(answer.queue, each.write)
         self._state.receive(answer)
         for outcome in self._state.pop_outcomes():
             ended = self._open.pop(outcome.identity)
+            self._holders.pop(outcome.identity, None)
             self._on_outcome(outcome.identity, outcome.accepted)
             if outcome.accepted:
                 self.accepted.add(outcome.identity)
@@ -236,7 +238,7 @@ class ProducerProgram:
                 write = each.write
                 if self._relays:
                     write = structs.replace(write, flags=write.flags | SampleFlag.REPLICATE)
-                each.sent_to.add(service)
+                self._holders.setdefault(write.identity, set()).add(service)
                 self._on_write(service, write)
                 session.send_to_service([write])
 
@@ -262,7 +264,10 @@ class ProducerProgram:
             attempt = self._attempts[each.write.identity] = self._attempts[each.write.identity] + 1
             each.write = structs.replace(each.write, attempt=attempt)
             each.sent_ns = self._agenda.now
-            each.sent_to.clear()
+            refused_by = (each.refused_by.get(queue.full_name, set()) for queue in self._queues)
+            self._holders.setdefault(each.write.identity, set()).difference_update(
+                next(refused_by).intersection(*refused_by)
+            )
             each.refused_by.clear()
         if samples:
             self._send(samples, self._targets())
