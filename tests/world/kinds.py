@@ -283,3 +283,15 @@ def upgraded(seed: int) -> Scenario:
         replicated(3 if seed % 3 else 5), seed=seed, loss=0.01, duplication=0.01, preferred_instance=seed % 2,
         faults=RandomFaults(upgrades=4.0, administration=0.0), compact_records=12 if seed % 2 else 0,
     )  # fmt: skip
+
+
+def witnessed(seed: int) -> Scenario:
+    """Three or five replicas of which the last becomes a witness at once; all keep their disks.
+
+    While another one is away, what is accepted may be on one disk with payloads.
+    """
+    count = 3 if seed % 3 else 5
+    return world(
+        replicated(count), seed=seed, loss=0.01, duplication=0.01, witness_instance=count,
+        compact_records=12 if seed % 2 else 0, faults=RandomFaults(lost_disks=0.0, administration=0.0, restarts=0.5),
+    )  # fmt: skip

@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, Callable[[int], Scenario]]] = {
         kinds.dead_letters, kinds.dead_letters_compacting, kinds.administered, kinds.two, kinds.four,
         kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
         kinds.visited, kinds.brief, kinds.swarm, kinds.large, kinds.preferring, kinds.changing, kinds.upgraded,
+        kinds.witnessed,
     )
 }  # fmt: skip
 
@@ -199,11 +200,14 @@ def _permitted(steps: Iterable[Step], scenario: Scenario) -> Schedule:
     minority = (len(world.services) - 1) // 2
     in_time = (each for each in steps if (each.at_ns or 0) < world.load_until_ns)
     ordered = sorted(in_time, key=lambda each: each.at_ns or 0)
-    if any(each.verb is Verb.MEMBER for each in ordered):
-        minority = 0  # the voters may be fewer
+    has_witness = world.declared.witness_instance > 0
+    if has_witness or any(each.verb is Verb.MEMBER for each in ordered):
+        minority = 0  # the voters, or those with payloads, may be fewer
     lossy: set[str] = set()
     kept: list[Step] = []
     for step in ordered[:STEPS_MAX]:
+        if has_witness and step.verb is Verb.VERSION:
+            continue  # to one that knows no witness, perhaps
         if step.verb in _LOSSES and not (step.verb is Verb.LOSE_DISK and world.declared.faults.majorities):
             if len(lossy | {step.arguments[0]}) > minority:
                 continue

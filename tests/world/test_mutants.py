@@ -40,6 +40,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.heeds_a_deleted_log_when_it_forms, kinds.replaced_in_order),
     (mutants.forgets_the_floor, kinds.bereft),
     (mutants.forms_with_all_members_only, kinds.survivors),
+    (mutants.lets_a_witness_vote_for_less, kinds.witnessed),
     (driver_mutants.never_syncs_a_log, kinds.three),
     (driver_mutants.never_syncs_a_directory, kinds.three),
     (driver_mutants.reports_replicas_before_the_sync, kinds.three),
@@ -56,6 +57,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
 ]
 
 FOUND_AT = {
+    mutants.lets_a_witness_vote_for_less: 13,
     mutants.heeds_a_deleted_log_when_it_forms: 101, mutants.notes_what_it_creates_too_late: 4,
     mutants.takes_a_queue_for_the_one_before_it: 32, mutants.follows_commands_that_are_not_committed: 28,
     mutants.forgets_the_flag_without_synchronization: 15, mutants.sends_assignments_at_once: 12,

@@ -40,7 +40,7 @@ def test_a_trial_is_found_again_by_its_text() -> None:
 @pytest.mark.slow
 def test_no_trial_loses_more_disks_than_a_minority() -> None:
     lost_count = mutated_count = 0
-    for trial in steered(["three", "five", "two", "swarm", "changing"], 150):
+    for trial in steered(["three", "five", "two", "swarm", "changing", "witnessed"], 150):
         if trial.faults is None:
             continue
         world = trial.world().world
@@ -50,6 +50,7 @@ def test_no_trial_loses_more_disks_than_a_minority() -> None:
             lost = {each.arguments[0] for each in trial.faults.steps if each.verb in LOSSES - {Verb.LOSE_DISK}}
         assert len(lost) <= (len(world.services) - 1) // 2
         assert not (lost and any(each.verb is Verb.MEMBER for each in trial.faults.steps))
+        assert not (lost and world.declared.witness_instance)
         lost_count += len(lost)
         mutated_count += 1
     assert lost_count > 5

@@ -22,6 +22,7 @@ from tests.world import kinds
 KINDS: list[Callable[[int], Scenario]] = [
     kinds.alone, kinds.alone_with_dead_letters, kinds.two, kinds.three, kinds.three_unsynchronized, kinds.four,
     kinds.five, kinds.volatile, kinds.compacting, kinds.lifespans, kinds.dead_letters, kinds.dead_letters_compacting,
+    kinds.witnessed,
 ]  # fmt: skip
 EXPECTED = {
     kinds.replaced: Verb.REPLACE, kinds.replaced_in_order: Verb.REPLACE, kinds.replaced_with_dead_letters: Verb.REPLACE,

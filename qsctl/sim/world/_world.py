@@ -180,6 +180,8 @@ class World(Surroundings):
         }
         if self.services[1].replicas:
             self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
+        if self.declared.witness_instance:
+            self.agenda.after(LOOKS_AGAIN_NS, self._make_witness)
         self._plan_arrival()
         assert self.scenario.workload is not None
         number = 0
@@ -240,11 +242,14 @@ class World(Surroundings):
     def change_members(self, action: MemberAction, service: SimulatedService) -> None:
         """Send the commands that change one member of each replication group to every service."""
         member = instance_name(service.number)
+        self._change_queues(action, member)
+        if self.declared.replicates_configuration:
+            self._command(ChangeMembers(None, action, member))
+
+    def _change_queues(self, action: MemberAction, member: str) -> None:
         for participant, subscriber, queue in queues_of(self.services[1].settings):
             if queue.replication.enabled and not queue.is_dead_letter:
                 self._command(ChangeMembers(queue_identifier(participant.name, subscriber.name, queue), action, member))
-        if self.declared.replicates_configuration:
-            self._command(ChangeMembers(None, action, member))
 
     def voters(self, service: SimulatedService, queue: str) -> set[int]:
         """Return the services that a service's log lists as voters of a queue; none while it is down."""
@@ -334,6 +339,26 @@ class World(Surroundings):
                 # Logs are lost with disks, and by a deletion that has reached only some of the services.
                 self._note_lost_majorities(service.force_quorum(hosting_counts))
         self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
+
+    def _make_witness(self) -> None:
+        """Send the next of the commands that make an instance a witness of every queue, like an operator; repeat."""
+        name = instance_name(self.declared.witness_instance)
+        steps = [self._step_to_witness(queue.full_name, name) for queue in self.queues if queue.replicated]
+        if (action := next(filter(None, steps), None)) is not None:
+            self._change_queues(action, name)
+        self.agenda.after(LOOKS_AGAIN_NS, self._make_witness)
+
+    def _step_to_witness(self, queue: str, name: str) -> MemberAction | None:
+        """Return the next change of a queue's members by which one is a witness; None: it is, or no master is there."""
+        for service in self.services.values():
+            if service.is_master(queue) and (replica := service.replica(queue)) is not None:
+                members = replica.members.latest
+                if name not in (*members.voters, *members.learners):
+                    return MemberAction.ADD_WITNESS
+                if name not in members.witnesses:
+                    return MemberAction.REMOVE
+                return MemberAction.PROMOTE if name in members.learners else None
+        return None
 
     @property
     def _is_calm(self) -> bool:

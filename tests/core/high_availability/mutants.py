@@ -377,6 +377,23 @@ def lets_a_witness_lead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_stand", stand_all_the_same)
 
 
+def lets_a_witness_vote_for_less(patch: pytest.MonkeyPatch) -> None:
+    """A witness votes for a candidate whatever it has in its own log, which has no payloads."""
+    vote, would_vote = Ballot.vote, Ballot.would_vote
+
+    def known(self: Ballot, own: LastEntry) -> LastEntry:
+        return LastEntry(0, 0) if self._members.is_witness(self._name) else own
+
+    def voted(self: Ballot, candidate: str, last: LastEntry, epoch: int, own: LastEntry) -> bool:
+        return vote(self, candidate, last, epoch, known(self, own))
+
+    def would(self: Ballot, candidate: LastEntry, epoch: int, own: LastEntry) -> bool:
+        return would_vote(self, candidate, epoch, known(self, own))
+
+    patch.setattr(Ballot, "vote", voted)
+    patch.setattr(Ballot, "would_vote", would)
+
+
 def carries_commands_out_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Each member changes its configuration when a command comes to it."""
     patch.setattr(Configuration, "takes", lambda self, request: False)

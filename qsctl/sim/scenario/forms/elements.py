@@ -394,6 +394,7 @@ WORLD = Form(
         Attribute("persistence", "persistence", PROBABILITY),
         Attribute("relayed", "relayed", PROBABILITY),
         Attribute("preferred-instance", "preferred_instance", integer(0, 99)),
+        Attribute("witness-instance", "witness_instance", integer(0, 99)),
         Attribute("replicates-configuration", "replicates_configuration", BOOLEAN),
         Attribute("compact-records", "compact_records", integer(0, 1_000_000)),
         Attribute("recovery", "recovery_ns", POSITIVE_DURATION),

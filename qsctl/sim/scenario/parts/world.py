@@ -68,6 +68,8 @@ class WorldScenario:
     """The share of the producers that write to one instance only, with DDS_REPLICATE_SAMPLE."""
     preferred_instance: int = 0
     """Number of the instance with a higher master priority than the others; 0: none."""
+    witness_instance: int = 0
+    """Number of the instance that an operator makes a witness of every replicated queue at the beginning; 0: none."""
     replicates_configuration: bool = False
     """Whether the instances replicate their configuration [QS 7.2]; administration creates and deletes queues then."""
     compact_records: int = 0
