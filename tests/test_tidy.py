@@ -365,8 +365,12 @@ def test_schemas_explain_in_words_of_one_meaning() -> None:
 
 
 def test_messages_are_in_words_of_one_meaning() -> None:
-    """Texts that are no docstring and no condition of an `assert` may reach a user."""
-    assert [(name(path), text) for path in MODULES for text in messages(tree_of(path)) if LOOSE.search(text)] == []
+    """Texts that are no docstring and no condition of an `assert` may reach a user.
+
+    Only the few modules in which such a word occurs at all, if need be across the end of a line, are taken apart.
+    """
+    suspects = [path for path in MODULES if LOOSE.search(re.sub(r"""[\s"']+f?["']?""", " ", text_of(path)))]
+    assert [(name(path), text) for path in suspects for text in messages(tree_of(path)) if LOOSE.search(text)] == []
 
 
 def messages(tree: ast.AST) -> Iterator[str]:

@@ -176,10 +176,10 @@ def test_a_file_that_is_something_else_is_one_error() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "protocol x { { DATAXLATE {" + "{ A b }" * 60_000 + " } } { PROCESSNAME p } }",
-        "protocol x {\n" * 20_000,
-        "protocol x { { DATAXLATE { " + "{" * 200_000,
-        "x }\n" * 50_000,
+        "protocol x { { DATAXLATE {" + "{ A b }" * 15_000 + " } } { PROCESSNAME p } }",
+        "protocol x {\n" * 5_000,
+        "protocol x { { DATAXLATE { " + "{" * 50_000,
+        "x }\n" * 12_000,
         "protocol a { { A b }",
     ],
     ids=["long", "unclosed", "deep", "closing", "cut"],

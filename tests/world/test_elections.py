@@ -57,7 +57,7 @@ def outcomes_of(settings: dict[str, str], seed: int = 1) -> tuple[list[tuple[int
 def test_w10_the_first_writes_are_refused_until_the_master_is_elected(
     instances: int, timeout_ms: int, seed: int
 ) -> None:
-    settings = {"world/instances": str(instances), "world/master-timeout": f"{timeout_ms}ms"}
+    settings = {"world/instances": str(instances), "world/master-timeout": f"{timeout_ms}ms", "horizon": "3500ms"}
     samples, queue = outcomes_of(settings, seed)
     elected_ns = queue.first_master_ns
     assert elected_ns is not None
@@ -117,6 +117,7 @@ def test_the_first_candidate_is_master_two_round_trips_after_its_wait(tenths: in
     timeout_ns, round_trip_ns = 200 * MILLISECOND_NS, tenths * 20 * MILLISECOND_NS
     settings = {
         "world/instances": "3", "world/master-timeout": f"{timeout_ns}ns", "workload/delay": f"{round_trip_ns // 2}ns",
+        "horizon": "1500ms",
     }  # fmt: skip
     _, queue = outcomes_of(settings, seed)
     assert (queue.elected, queue.longest_without_master_ns) == (1, 0)
@@ -131,11 +132,12 @@ def test_members_that_are_paused_for_most_of_the_time_are_without_a_master_for_l
     timeout_ms, run_ms, pause_ms = 200, 50, 150
     pauses = []
     for number in (1, 2, 3):
-        for at_ms in range(10 + number * (run_ms + pause_ms) // 3, 4000, run_ms + pause_ms):
+        for at_ms in range(10 + number * (run_ms + pause_ms) // 3, 2000, run_ms + pause_ms):
             pauses += [(at_ms, f"pause {number}"), (at_ms + pause_ms, f"resume {number}")]
     lines = [f"at {at_ms}ms {what}\n" for at_ms, what in sorted(pauses)]
     Path("pauses.txt").write_text("".join(lines), encoding="utf-8")
-    settings = {"world/instances": "3", "world/master-timeout": f"{timeout_ms}ms", "world/schedule": "pauses.txt"}
+    settings = {"world/instances": "3", "world/master-timeout": f"{timeout_ms}ms", "world/schedule": "pauses.txt",
+                "horizon": "3s"}  # fmt: skip
     _, queue = outcomes_of(settings, seed)
     assert queue.longest_without_master_ns < 4 * timeout_ms * MILLISECOND_NS
 
@@ -145,7 +147,7 @@ def test_a_master_whose_disk_hangs_is_missed_as_one_that_is_killed_and_takes_par
     Path("hang.txt").write_text("\n".join(lines), encoding="utf-8")
     settings = {
         "world/instances": "3", "world/schedule": "hang.txt", "world/write-again": "100ms",
-        "world/master-timeout": "200ms", "horizon": "8s",
+        "world/master-timeout": "200ms", "horizon": "5s",
     }  # fmt: skip
     report = simulate("election", settings=settings, seed=1, level="messages")
     (queue,) = report.info.done[0].replicated_queues
