@@ -34,7 +34,8 @@ from qsctl.core.high_availability._hand_over import HandOver
 from qsctl.core.high_availability._learner import Formation, Learner
 from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
-from qsctl.core.high_availability._members import WITNESS, GroupMembers, changed_members, is_quorum
+from qsctl.core.high_availability._member_changes import MemberChanges
+from qsctl.core.high_availability._members import WITNESS, GroupMembers
 from qsctl.core.high_availability._preferences import OwnPreference, Preferences
 from qsctl.core.high_availability._producers import Producers
 from qsctl.core.high_availability._progress import NEVER_NS
@@ -62,10 +63,7 @@ from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.high_availability.versions import (
     CONDITIONS,
-    FIRST_MEMBERS,
-    MEMBER_CHANGES,
     PREFERENCES,
-    WITNESSES,
     Versions,
 )
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
@@ -161,6 +159,7 @@ class Replica:
         self._hand_over = HandOver(
             stream, self.members, self.log, follower, self.producers, self.preferences, self.master_timeout_ns
         )
+        self._member_changes = MemberChanges(stream, self.members, self.log, self.clients, self.versions)
         self._jitter = jitter
         self._reported: tuple[ConditionReport | None, Nanoseconds] = (None, NEVER_NS)
         """The latest report to a master, and when it was sent."""
@@ -763,59 +762,11 @@ class Replica:
         Raises:
             Refused: the change cannot be made, or not now; the message names the reason.
         """
-        mastery, log = self._check_leads(), self.log
-        if log.commit_index < self.clients.own_epoch_index or log.commit_index < log.members_index:
-            # Two masters that each changed the list of the last committed entry would have quorums without overlap.
-            raise Refused(
-                f"{self.stream}: an earlier change of the members or of the master is not committed yet",
-                remedy="Wait until it is: one member is changed at a time.",
-            )
-        present = mastery.present(now)
-        # One that is gone may be removed, whatever its version.
-        earlier = [peer.name for peer in present if self.versions.of(peer.name) < MEMBER_CHANGES]
-        if earlier:
-            raise Refused(
-                f"{self.stream}: {', '.join(earlier)} cannot replay a change of the members: of an earlier version",
-                remedy="Upgrade all members first.",
-            )
-        changed = changed_members(self.members.latest, action, name)
-        needing = [*(peer.name for peer in present), *((name,) if action is MemberAction.PROMOTE else ())]
-        if changed.witnesses and (earlier := [each for each in needing if self.versions.of(each) < WITNESSES]):
-            raise Refused(
-                f"{self.stream}: {', '.join(dict.fromkeys(earlier))} cannot follow a list with a witness: of an "
-                "earlier version",
-                remedy="Upgrade all members first.",
-            )
-        # One that has not confirmed the first entry of this epoch is only taken to be there, and may have no vote.
-        confirming = [peer for peer in present if peer.match_index >= self.clients.own_epoch_index]
-        heard = [self.name, *(peer.name for peer in confirming if not peer.is_learner)]
-        if not is_quorum(changed.voters, heard):
-            missing = ", ".join(sorted(set(changed.voters).difference(heard)))
-            raise Refused(
-                f"{self.stream}: of the {len(changed.voters)} voters that there would be, "
-                f"{missing} did not answer within master_timeout, and the others are not a quorum",
-                remedy="Start these members first, or remove one of them.",
-            )
-        if action is MemberAction.PROMOTE:
-            peer = mastery.progress[name]
-            if name not in heard or peer.match_index < log.commit_index:
-                raise Refused(
-                    f"{self.stream}: {name} has {peer.match_index} of {log.commit_index} committed entries, "
-                    "or did not answer within master_timeout",
-                    remedy="Wait until it has caught up, and try again.",
-                )
-        return changed
+        return self._member_changes.check(now, self._check_leads(), action, name)
 
     def members_of_creations(self, now: Nanoseconds) -> FirstMembers | None:
-        """Return the members that groups begin with which commands of this log create; None: those at first.
-
-        Those of this log, once they have changed and no present member would create a group without them.
-        """
-        latest = self.log.members_at(self.log.last_index)
-        present = [] if self.mastery is None else self.mastery.present(now)
-        if latest is None or any(self.versions.of(peer.name) < FIRST_MEMBERS for peer in present):
-            return None
-        return FirstMembers(latest.voters, latest.learners)
+        """Return the members that groups begin with which commands of this log create; None: those at first."""
+        return self._member_changes.of_creations([] if self.mastery is None else self.mastery.present(now))
 
     def change_members(self, now: Nanoseconds, changed: MembersChanged) -> int:
         """Put a list of members into the log, after `check_member_change`; return its index."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from qsctl.core.admin.command import MemberAction
 from qsctl.core.admin.reply import Reply
 from qsctl.core.high_availability import _learner as learner
 from qsctl.core.high_availability import _log as log
@@ -32,6 +31,7 @@ from qsctl.core.high_availability._epochs import SEEN_MAX, SeenEpochs
 from qsctl.core.high_availability._follower import Follower
 from qsctl.core.high_availability._hand_over import HandOver
 from qsctl.core.high_availability._log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._member_changes import MemberChanges
 from qsctl.core.high_availability._octets_behind import OctetsBehind
 from qsctl.core.high_availability._preferences import Preferences
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
@@ -353,16 +353,16 @@ def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def changes_members_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     """A new master changes the list of members before an entry of its own epoch is committed."""
-    check = Replica.check_member_change
+    check = MemberChanges.check
 
-    def check_at_once(self: Replica, now: int, action: MemberAction, name: str) -> MembersChanged:
-        own, self.clients.own_epoch_index = self.clients.own_epoch_index, 0
+    def check_at_once(self: MemberChanges, now: int, *change: Any) -> MembersChanged:
+        own, self._clients.own_epoch_index = self._clients.own_epoch_index, 0
         try:
-            return check(self, now, action, name)
+            return check(self, now, *change)
         finally:
-            self.clients.own_epoch_index = own
+            self._clients.own_epoch_index = own
 
-    patch.setattr(Replica, "check_member_change", check_at_once)
+    patch.setattr(MemberChanges, "check", check_at_once)
 
 
 def lets_a_witness_lead(patch: pytest.MonkeyPatch) -> None:
@@ -747,16 +747,16 @@ def loses_the_members_of_a_compacted_log(patch: pytest.MonkeyPatch) -> None:
 
 def changes_two_members_at_a_time(patch: pytest.MonkeyPatch) -> None:
     """A change of the members does not wait until the one before it is committed."""
-    check = Replica.check_member_change
+    check = MemberChanges.check
 
-    def check_alone(self: Replica, now: int, action: MemberAction, name: str) -> MembersChanged:
-        committed, self.log.commit_index = self.log.commit_index, self.log.last_index
+    def check_alone(self: MemberChanges, now: int, *change: Any) -> MembersChanged:
+        committed, self._log.commit_index = self._log.commit_index, self._log.last_index
         try:
-            return check(self, now, action, name)
+            return check(self, now, *change)
         finally:
-            self.log.commit_index = committed
+            self._log.commit_index = committed
 
-    patch.setattr(Replica, "check_member_change", check_alone)
+    patch.setattr(MemberChanges, "check", check_alone)
 
 
 def changes_a_part_of_a_group(patch: pytest.MonkeyPatch) -> None:
