@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import urllib.request
 from typing import Any
 
@@ -39,8 +38,7 @@ def produced(qsctl: Shell, text: str, *options: str) -> tuple[int, int]:
 
 
 def figures(service: ServiceProcess) -> dict[str, float]:
-    """The gauges of the persistent queue for Prometheus, some time after it has its role."""
-    time.sleep(2.5)  # they are made once a second
+    """The gauges of the persistent queue for Prometheus; they are made once a second."""
     port = re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as answer:
         text = answer.read().decode()

@@ -16,6 +16,7 @@ from qsctl.resource import parse_resource
 from tests.commands import command_line
 from tests.dds.service_process import ServiceProcess, StartService
 from tests.documents import page
+from tests.patience import PATIENCE_S
 
 S = "/domain_participant/P/shared_subscriber/S"
 ORDERS = f"{S}/shared_reader_queue/Orders"
@@ -129,12 +130,12 @@ def test_a_pattern_means_all_services_of_the_same_name(start_service: StartServi
 
 
 def test_a_silent_service_is_reported_with_the_others_answers(north_1: ServiceProcess, north_2: ServiceProcess) -> None:
-    connection = north_1.connection(timeout_s=2)
+    connection = north_1.connection(timeout_s=5)
     administration = Administration(connection)
     assert [each.service for each in administration.service_data()] == ["North1", "North2"]
     os.kill(north_2.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(NoAnswer, match=r"did not answer within 2 s: North2; others did: North1 OK$"):
+        with pytest.raises(NoAnswer, match=r"did not answer within 5 s: North2; others did: North1 OK$"):
             administration.flush_queue(parse_resource(ORDERS))
     finally:
         os.kill(north_2.pid, signal.SIGCONT)
@@ -147,4 +148,4 @@ def test_a_shutdown_reaches_all(qsctl: Shell, north_1: ServiceProcess, north_2: 
     )
     for service in (north_1, north_2):
         assert service.process is not None
-        assert service.process.wait(10) == 0
+        assert service.process.wait(PATIENCE_S) == 0

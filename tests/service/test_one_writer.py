@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +36,7 @@ from pathlib import Path
 from qsctl.storage.claim import Claim
 
 def outlive(claim, seconds):
+    print("holds", flush=True)
     time.sleep(seconds)
 
 if __name__ == "__main__":
@@ -79,7 +79,8 @@ def test_a_service_that_was_killed_holds_nothing(directory: Path) -> None:
 
 def test_a_session_that_outlives_its_service_holds_the_stores_and_a_new_one_waits_for_it(directory: Path) -> None:
     with another_service(directory, "60") as (process, worker):
-        time.sleep(1.0)  # the worker has imported what it needs, and has the lock
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holds\n", "of the worker"
         process.send_signal(signal.SIGKILL)
         process.wait()
         with pytest.raises(Refused, match="uses the stores"):
