@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,10 +16,12 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.faults.schedule import parse_schedule, read_schedule
 from qsctl.sim.world.results.verdict import judge, shrink
 from tests.core.high_availability import mutants
-from tests.world import driver_mutants, kinds
+from tests.world import campaign, driver_mutants, kinds
+from tests.world.steering import Steering
 
 SCHEDULES = Path(__file__).parents[2] / "fixtures" / "schedules"
 SEEDS_MAX = 1000
+TRIALS_MAX = 30
 
 BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.acknowledges_on_append, kinds.three),
@@ -41,6 +44,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.forgets_the_floor, kinds.bereft),
     (mutants.forms_with_all_members_only, kinds.survivors),
     (mutants.lets_a_witness_vote_for_less, kinds.witnessed),
+    (mutants.follows_any_epoch, kinds.visited),
     (driver_mutants.never_syncs_a_log, kinds.three),
     (driver_mutants.never_syncs_a_directory, kinds.three),
     (driver_mutants.reports_replicas_before_the_sync, kinds.three),
@@ -66,6 +70,12 @@ FOUND_AT = {
     driver_mutants.takes_a_damaged_log_for_whole: 7, driver_mutants.checkpoints_without_a_sync: 33,
 }  # fmt: skip
 """Where the search begins for those that few seeds find: at one that does."""
+
+BY_STEERING = [
+    (mutants.dispatches_before_its_own_entry, "three,five,brief"),
+    (mutants.votes_before_the_sync, "three,five,brief"),
+]
+"""Those that steered trials catch soon, and the kinds of their worlds."""
 
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
@@ -111,6 +121,22 @@ def test_random_search_catches(
     assert any(judge(kind(seed)).broken() for seed in range(FOUND_AT.get(mutant, 1), SEEDS_MAX + 1)), (
         "the mutant survives"
     )
+
+
+@pytest.mark.slow(beyond=1)
+@pytest.mark.parametrize(
+    ("mutant", "names"), BY_STEERING, ids=lambda each: each if isinstance(each, str) else each.__name__
+)
+def test_steered_trials_catch(mutant: mutants.Mutant, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    steering = Steering(Random("steering/1"), names.split(","))
+    for _ in range(TRIALS_MAX):
+        (done,) = campaign.look([steering.next()])
+        if done.broken:
+            return
+        assert done.trial.faults is not None
+        steering.learn(done.trial, done.trial.faults.steps, done.features)
+    pytest.fail("the mutant survives")
 
 
 @pytest.mark.parametrize(
