@@ -10,8 +10,8 @@ producer and one consumer process. Each contender is compared with the queue tha
 
 Queue and contender take turns, as the machine is faster now and then; of their rounds the medians count. How long
 samples take from producer to consumer, at the 99th percentile, is measured of both at one rate: half of what the slower
-one takes. Twice as fast as each is demanded; on two processors that nine processes share, 2.2 and 4.1 times were
-measured. A contender is left out where its server or its client (nats-py, pika) is not installed.
+one takes. Twice as fast as each is demanded; on two processors that nine processes share, 2.0 to 2.2 and 3.0 to 4.1
+times were measured. A contender is left out where its server or its client (nats-py, pika) is not installed.
 """
 
 from __future__ import annotations
