@@ -56,7 +56,7 @@ SERVICE: Final = ServiceSettings(
 
 
 class Served(msgspec.Struct):
-    """What one kind showed at one rate."""
+    """The figures of one kind of store at one rate."""
 
     p50_ms: float
     p99_ms: float
@@ -67,7 +67,7 @@ class Served(msgspec.Struct):
 
 
 class Restarted(msgspec.Struct):
-    """What one kind showed of samples that are held, and of the same when all were consumed."""
+    """The figures of one kind of store with samples that are held, and with the same when all were consumed."""
 
     fill_cpu_us: float
     fill_octets: float

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.cli.confirmation import Hit
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
+    from qsctl.client.administration import Administration, FromService
+    from qsctl.core.admin.reply import ServiceData
 
 
-def check_drain(administration: Administration) -> None:
-    """Check that one service answers, and that no queue, and not the configuration, lacks a quorum without it.
+def check_drain(administration: Administration, answering: Sequence[FromService[ServiceData]]) -> None:
+    """Check that one service answered, and that no queue, and not the configuration, lacks a quorum without it.
 
     Raises:
-        UsageError: several services answer: to drain all members leaves none to hand over to.
+        UsageError: several services answered: to drain all members leaves none to hand over to.
         Refused: a queue or the configuration would have no quorum.
     """
     from qsctl.cli.administer._member_moves import all_statuses, check_spared
     from qsctl.client.administration import Administration as OfAll
     from qsctl.errors import UsageError
 
-    names = sorted({each.service for each in administration.service_data()})
+    names = sorted({each.service for each in answering})
     if len(names) > 1:
         raise UsageError(
             f"one service can be drained, and {', '.join(names)} answer", remedy="Name one, by its application name."

@@ -367,7 +367,7 @@ def drain(member: MemberName, *, consent: DestructionOptions, service: ServiceOp
     voters than a quorum would be left.
     """
     with service.open(member) as administration:
-        check_drain(administration)
+        check_drain(administration, administration.service_data())
         hits = consent.trial(lambda: handed_over(administration))
         if hits is not None:
             return trial("/", hits)

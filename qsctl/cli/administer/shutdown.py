@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,7 +16,8 @@ from qsctl.cli.panels import SERVICE_PANEL
 from qsctl.cli.service_options import TargetOptions
 
 if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
+    from qsctl.client.administration import Administration, FromService
+    from qsctl.core.admin.reply import ServiceData
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
@@ -65,10 +67,13 @@ def shutdown(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
     with service.open(any_configuration=True) as administration:
-        _check_stops(administration)
+        answering = administration.service_data()
+        _check_stops(answering)
         if drain:
-            check_drain(administration)
-        hits = consent.trial(lambda: [*_services_hit(administration), *(handed_over(administration) if drain else ())])
+            check_drain(administration, answering)
+        hits = consent.trial(
+            lambda: [*_services_hit(administration, answering), *(handed_over(administration) if drain else ())]
+        )
         if hits is not None:
             return trial("/", hits)
         if fresh:
@@ -81,15 +86,15 @@ def shutdown(
         return answers("/", administration.shut_down())
 
 
-def _check_stops(administration: Administration) -> None:
-    """Check that SHUTDOWN stops each service that answers, before anything is drained or stopped.
+def _check_stops(answering: Sequence[FromService[ServiceData]]) -> None:
+    """Check that SHUTDOWN stops each service that answered, before anything is drained or stopped.
 
     Raises:
         Refused: one is a daemon, which answers UNSUPPORTED [QS 5.4.9].
     """
     from qsctl.errors import Refused
 
-    daemons = sorted(service for service, data in administration.service_data() if data.is_daemon)
+    daemons = sorted(service for service, data in answering if data.is_daemon)
     if daemons:
         raise Refused(
             f"{', '.join(daemons)}: SHUTDOWN does not stop a service that runs as a daemon or in another program",
@@ -97,9 +102,9 @@ def _check_stops(administration: Administration) -> None:
         )
 
 
-def _services_hit(administration: Administration) -> list[Hit]:
+def _services_hit(administration: Administration, answering: Sequence[FromService[ServiceData]]) -> list[Hit]:
     """Return the services that would stop, each with its number of samples."""
-    held: dict[str, list[int]] = {each.service: [] for each in administration.service_data()}
+    held: dict[str, list[int]] = {each.service: [] for each in answering}
     for service, status in administration.statuses():
         held[service].append(status.current_message_count)
     return [

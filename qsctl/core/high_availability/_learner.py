@@ -39,7 +39,7 @@ class Formation(NamedTuple):
     group: int = 0
     """The incarnation of the group that the replica changes to; 0: it is in the right one."""
     joined: int = 0
-    """That of the group in which a replica without one votes, where the others are of several; 0: it follows any."""
+    """The incarnation of the group in which a replica without one votes, where others are of several; 0: any."""
 
 
 class Voter(NamedTuple):

@@ -61,11 +61,7 @@ from qsctl.core.high_availability.frames import (
 )
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
-from qsctl.core.high_availability.versions import (
-    CONDITIONS,
-    PREFERENCES,
-    Versions,
-)
+from qsctl.core.high_availability.versions import CONDITIONS, PREFERENCES, Versions
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead

@@ -59,9 +59,9 @@ class Failures:
 
     def __init__(self) -> None:
         self.queues: dict[QueueName, Failure] = {}
-        """Those of queues."""
+        """The failure of each queue whose store has failed."""
         self.service: Failure | None = None
-        """That of the service's state: the last change of the configuration could not be stored."""
+        """The failure of the service's state: the last change of the configuration could not be stored."""
 
     @property
     def error(self) -> Damaged | None:

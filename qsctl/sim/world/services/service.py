@@ -128,7 +128,7 @@ class SimulatedService:
         self.is_gone = False
         """Whether the service was destroyed and never starts again."""
         self.version = VERSION
-        """That of the letters which its next process exchanges with other services."""
+        """The version of the letters which its next process exchanges with other services."""
         self.is_paused = False
         self.is_stuck = False
         """Whether the process waits for the disk for ever."""

@@ -190,11 +190,14 @@ def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
 def _wire_members(kind: str, names: Sequence[str], status: ReplicationStatus | None) -> list[IdlStruct]:
     """Return these fields of each member's status."""
     members = status.members if status is not None else ()
-    known = ({name: getattr(each, name) for name in names} for each in members)
     return [
-        monitoring_value(f"Monitoring::{kind}", **{n: _UNKNOWN if v is None else v for n, v in each.items()})
-        for each in known
+        monitoring_value(f"Monitoring::{kind}", **{name: _or_unknown(getattr(each, name)) for name in names})
+        for each in members
     ]
+
+
+def _or_unknown(value: object) -> object:
+    return _UNKNOWN if value is None else value
 
 
 def _member_from_wire(wire: Any, candidacy: Any | None) -> MemberStatus:
