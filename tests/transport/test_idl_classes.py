@@ -49,6 +49,13 @@ def test_type_is_the_recorded_one(name: str) -> None:
     assert idl.get_type_id().value.hex() == RECORDED["types"][name]
 
 
+@pytest.mark.parametrize("name", RECORDED["parts"])
+def test_part_of_another_type_stays_as_it_was_recorded(name: str) -> None:
+    """Nothing in XCDR1 says where a part ends: what is new belongs behind the whole. No part is recorded anew."""
+    idl: Any = of_module(name).__idl__
+    assert idl.get_type_id().value.hex() == RECORDED["parts"][name]
+
+
 @pytest.mark.parametrize(
     ("name", "body"),
     [
