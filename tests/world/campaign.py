@@ -27,7 +27,7 @@ GARBAGE_EVERY = 20
 """Worlds are full of cycles, and short: they are collected after so many."""
 
 MIX = (*KINDS, *("three", "five", "swarm", "brief") * 3)
-"""Of thirty-six seeds thirty-four have three to five replicas."""
+"""Of forty seeds thirty-six have three to five replicas."""
 
 
 class Done(NamedTuple):
@@ -44,13 +44,13 @@ def look(trials: Sequence[Trial]) -> list[Done]:
     """Judge some worlds."""
     gc.disable()
     try:
-        return [_look_at(each) for each in trials]
+        return [look_at(each) for each in trials]
     finally:
         gc.enable()
         gc.collect()
 
 
-def _look_at(trial: Trial) -> Done:
+def look_at(trial: Trial) -> Done:
     judged = trial.world()
     moments = Moments(judged.world)
     judged.world.observers.add(moments)
@@ -93,7 +93,7 @@ def main() -> int:
     parser.add_argument("--again", type=Path, help="a file with what was printed of one world: run that alone")
     given = parser.parse_args()
     if given.again:
-        done = _look_at(trial_of(given.again.read_text(encoding="utf-8")))
+        done = look_at(trial_of(given.again.read_text(encoding="utf-8")))
         say("\n".join(done.broken) or "nothing is broken")
         return 1 if done.broken else 0
     names = given.kinds.split(",")

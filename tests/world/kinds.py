@@ -123,7 +123,9 @@ def three_unsynchronized(seed: int) -> Scenario:
 def changing(seed: int) -> Scenario:
     """Five replicas that all keep their disks, for their members change: fewer of these may be left."""
     faults = RandomFaults(lost_disks=0.0, administration=0.0, restarts=0.3, members=8.0)
-    return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, faults=faults)
+    return world(
+        replicated(5), seed=seed, loss=0.01, duplication=0.01, faults=faults, compact_records=12 if seed % 2 else 0
+    )
 
 
 def five(seed: int) -> Scenario:
@@ -136,6 +138,15 @@ def large(seed: int) -> Scenario:
     return world(
         replicated(3), seed=seed, horizon_ns=12 * SECOND_NS, recovery_ns=7 * SECOND_NS, rate=4.0,
         sizes=UniformSize(1, 250_000), loss=0.03, duplication=0.03,
+    )  # fmt: skip
+
+
+def held(seed: int) -> Scenario:
+    """Three replicas whose snapshots are larger than a frame: consumers are slow, or away."""
+    return world(
+        replicated(3), seed=seed, horizon_ns=12 * SECOND_NS, recovery_ns=7 * SECOND_NS, rate=12.0, silent=0.3,
+        sizes=UniformSize(100_000, 400_000), loss=0.02, duplication=0.02, compact_records=12,
+        faults=RandomFaults(programs=4.0, lost_disks=1.0),
     )  # fmt: skip
 
 
@@ -241,6 +252,18 @@ def brief(seed: int) -> Scenario:
         replicated(3 if seed % 3 else 5, timeout_ns=100 * MILLISECOND_NS), seed=seed, horizon_ns=6 * SECOND_NS,
         recovery_ns=4 * SECOND_NS, rate=30.0, loss=0.01,
         faults=RandomFaults(every_ns=60 * MILLISECOND_NS, lost_disks=0.6, restarts=0.1, replacements=0.3),
+    )  # fmt: skip
+
+
+def contested(seed: int) -> Scenario:
+    """Short, with a time-out so short that there are many elections, of masters that mostly end at once."""
+    return world(
+        replicated(3 if seed % 3 else 5, timeout_ns=100 * MILLISECOND_NS), seed=seed, horizon_ns=6 * SECOND_NS,
+        recovery_ns=4 * SECOND_NS, rate=30.0, loss=0.01,
+        faults=RandomFaults(
+            every_ns=120 * MILLISECOND_NS, crashes=2.0, cuts=2.0, pauses=1.0, lost_disks=0.0, power_cuts=0.0,
+            administration=0.0, elections=6.0,
+        ),
     )  # fmt: skip
 
 

@@ -38,6 +38,10 @@ class Moment(StrEnum):
     ELECTED_AMONG_VERSIONS = "a master of members of several versions"
     TWO_MASTERS = "a master beside one of an older epoch"
     RESTARTED_IN_ELECTION = "a member that starts during an election"
+    RESTARTED_AFTER_VOTE = "a member that starts in an epoch whose master it does not know"
+    RESTARTED_AHEAD = "a member that starts with entries of an epoch that no other has"
+    OLDER_AT_QUORUM = "entries of an older epoch at a quorum before one of the master's own"
+    CHANGE_IN_PROGRESS = "a master with a change of the members that is not committed"
     REFUSED = "a refusal by all members"
 
 
@@ -56,6 +60,8 @@ class Moments(Observer):
         self._world = world
         self._roles: dict[tuple[int, str], Role] = {}
         self.counts: Counter[Moment] = Counter()
+        self._pending: dict[tuple[int, str], Moment | None] = {}
+        """What waits for a quorum at each master."""
         self._latest = ""
         self._passages: set[str] = set()
 
@@ -112,11 +118,36 @@ class Moments(Observer):
             del self._roles[key]
         if Role.CANDIDATE in self._roles.values():
             self._meet(Moment.RESTARTED_IN_ELECTION)
+        for stream, replica in self._world.services[service].replicas.items():
+            last, state = replica.log.last, replica.ballot.state
+            if state.epoch > last.epoch and not replica.ballot.is_learner and state.vote:
+                self._meet(Moment.RESTARTED_AFTER_VOTE)
+            hosting = [each.replicas[stream] for each in self._world.services.values() if stream in each.replicas]
+            epochs = [each.log.last.epoch for each in hosting if each is not replica]
+            if epochs and max(epochs) < last.epoch:
+                self._meet(Moment.RESTARTED_AHEAD)
         for queue in self._world.services[service].hosted:
             own = self._world.incarnations.of(service, queue)
-            others = [self._world.incarnations.of(each, queue) for each in self._world.services if each != service]
-            if others and all(each != own for each in others):
+            creations = [self._world.incarnations.of(each, queue) for each in self._world.services if each != service]
+            if creations and all(each != own for each in creations):
                 self._meet(Moment.RETURNED_STALE)
+
+    def stepped(self, service: int) -> None:
+        """Look what waits for a quorum at a master."""
+        for stream, replica in self._world.services[service].replicas.items():
+            moment = None
+            if (mastery := replica.mastery) is not None:
+                log = replica.log
+                if log.commit_index < log.members_index:
+                    moment = Moment.CHANGE_IN_PROGRESS
+                elif log.commit_index < replica.clients.own_epoch_index - 1:
+                    index = mastery.progress.quorum_index(replica.outgoing.durable_index)
+                    if log.commit_index < index < replica.clients.own_epoch_index:
+                        moment = Moment.OLDER_AT_QUORUM
+            if moment is not self._pending.get((service, stream)):
+                self._pending[service, stream] = moment
+                if moment is not None:
+                    self._meet(moment)
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
         """Look at what is done to logs."""

@@ -197,6 +197,10 @@ class Director:
             case Verb.LOSE_DISK:
                 self._service(arguments[0], world.lose_disk)
             case Verb.NEW_DISK:
+                self._service(
+                    arguments[0], lambda each: world.lose_disk(each, is_known=not world.is_held_without(each))
+                )
+            case Verb.EMPTY_DISK:
                 self._service(arguments[0], partial(world.lose_disk, is_known=False))
             case Verb.REPAIR_DISK:
                 self._service(arguments[0], SimulatedService.repair_disk)

@@ -270,11 +270,9 @@ class World(Surroundings):
 
         Args:
             service: the service.
-            is_known: whether the register of its files survives, so that a restart notices their loss. It survives
-                where no quorum of the others has a log: these and an empty disk may be taken for a new cluster.
+            is_known: whether the register of its files survives, so that a restart notices their loss.
         """
         service.end()
-        is_known = is_known or not self._is_held_without(service)
         register = [name for name in service.disk.names if name.endswith(".json")]
         service.disk.lose(but=register if is_known else ())
         service.stored.lose()
@@ -282,8 +280,11 @@ class World(Surroundings):
             note_lost_disk(service.number)
         self._note_lost_majorities(self.stored_streams.values())
 
-    def _is_held_without(self, service: SimulatedService) -> bool:
-        """Return whether of each stream that any service has a log of, a quorum of the others has one."""
+    def is_held_without(self, service: SimulatedService) -> bool:
+        """Return whether of each stream that any service has a log of, a quorum of the others has one.
+
+        Otherwise these and an empty disk may be taken for a new cluster.
+        """
         counts: Counter[str] = Counter()
         for each in self.services.values():
             counts.update({stream: each is not service for stream, log in each.stored.streams.items() if is_log(log)})

@@ -1,8 +1,8 @@
 """Replicas that are broken on purpose, each in one rule: what tests of the protocol must catch.
 
-Nine of them are the classical ones, which random faults find soon; the next six need a schedule of their own; the
-others are mistakes that were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`. The tests of
-simulated worlds catch them, too.
+Some are classical, and random faults find them soon; some need a schedule of their own; the others are mistakes that
+were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`. The tests of simulated worlds catch
+them, too: `tests/world/catches.py` lists by which seeds.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from qsctl.core.high_availability.cluster_configuration import ClusterConfigurat
 from qsctl.core.high_availability.compaction import ReplicaCompaction
 from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import (
+    Canvass,
     Confirmed,
     Entries,
     Entry,
@@ -57,10 +58,10 @@ from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import QueueReplay
 from qsctl.core.records import Assigned, Enqueued, MembersChanged, QueueRecord, ReplicaRejoined
 from qsctl.identity import SampleIdentity
+from tests.core.high_availability.rules import Mutant, breaks, mutants_of
 
-Mutant = Callable[[pytest.MonkeyPatch], None]
 
-
+@breaks(4)
 def acknowledges_on_append(patch: pytest.MonkeyPatch) -> None:
     """The master accepts a sample once it is in its own log."""
     hold = Clients.hold
@@ -74,6 +75,7 @@ def acknowledges_on_append(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "hold", hold_deliveries)
 
 
+@breaks(1)
 def acknowledges_before_the_sync(patch: pytest.MonkeyPatch) -> None:
     """What is written counts as durable."""
     write_records, send = Outgoing.write_records, Outgoing.send
@@ -89,6 +91,7 @@ def acknowledges_before_the_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outgoing, "send", send_at_once)
 
 
+@breaks(4)
 def acknowledges_on_receipt_by_a_slave(patch: pytest.MonkeyPatch) -> None:
     """A slave accepts a sample that no log has."""
     stage = staging.Staging.stage
@@ -107,11 +110,13 @@ def acknowledges_on_receipt_by_a_slave(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(staging.Staging, "stage", stage_and_accept)
 
 
+@breaks(3)
 def votes_without_comparing_logs(patch: pytest.MonkeyPatch) -> None:
     """Whoever asks first gets the vote."""
     _compare(patch, lambda last: LastEntry(0, 0))
 
 
+@breaks(3)
 def compares_by_length(patch: pytest.MonkeyPatch) -> None:
     """The longer log counts as more up to date, of whatever epoch its last entry is."""
     _compare(patch, lambda last: LastEntry(0, last.index))
@@ -130,6 +135,7 @@ def _compare(patch: pytest.MonkeyPatch, key: Callable[[LastEntry], LastEntry]) -
     patch.setattr(Ballot, "would_vote", would)
 
 
+@breaks(9)
 def accepts_a_stale_master(patch: pytest.MonkeyPatch) -> None:
     """Frames of an older epoch count as of the present one."""
     receive = Replica.receive
@@ -143,6 +149,7 @@ def accepts_a_stale_master(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "receive", accept)
 
 
+@breaks(7)
 def forgets_the_flag_on_take_over(patch: pytest.MonkeyPatch) -> None:
     """What was assigned is delivered again as if for the first time."""
     begin = QueueReplay._begin_epoch
@@ -156,22 +163,26 @@ def forgets_the_flag_on_take_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QueueReplay, "_begin_epoch", forget)
 
 
+@breaks(7)
 def forgets_the_flag_without_synchronization(patch: pytest.MonkeyPatch) -> None:
     """A new master takes for undelivered what its predecessor sent before the assignment was committed."""
     begin = QueueReplay._begin_epoch
     patch.setattr(QueueReplay, "_begin_epoch", lambda self, *, flags_all: begin(self, flags_all=False))
 
 
+@breaks(6)
 def forgets_identities(patch: pytest.MonkeyPatch) -> None:
     """A sample that left its queue is enqueued when it is written again."""
     patch.setattr("qsctl.core.queue._held.RETIRED_IDENTITIES_MAX", 0)
 
 
+@breaks(2)
 def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
     """Two of four, and one of two or three, elect and commit."""
     patch.setattr(members, "quorum_of", lambda replica_count: max(1, replica_count // 2))
 
 
+@breaks(2, 17)
 def counts_removed_members(patch: pytest.MonkeyPatch) -> None:
     """A quorum is as many as when the group was formed, whichever members were removed since."""
     take = members.GroupMembers._take
@@ -187,6 +198,7 @@ def counts_removed_members(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(members.GroupMembers, "is_quorum", is_quorum)
 
 
+@breaks(5)
 def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
     """A replica that lost its master rejects a sample that is in its log and not committed."""
     receive = producers.Producers._receive
@@ -207,6 +219,7 @@ def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(producers.Producers, "_receive", reject)
 
 
+@breaks(4)
 def commits_older_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
     """An entry is committed as soon as a quorum has it, of whatever epoch it is."""
 
@@ -217,6 +230,7 @@ def commits_older_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(progress.Progress, "committable", committable)
 
 
+@breaks(9)
 def counts_confirmations_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
     """What a replica confirmed in an earlier epoch counts in this one, though other entries have the indexes now."""
     receive = Replica.receive
@@ -229,6 +243,7 @@ def counts_confirmations_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "receive", count)
 
 
+@breaks(1)
 def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
     """A restart finds the epoch, and not for whom the replica voted in it."""
     write = Outgoing.write_hard_state
@@ -239,6 +254,7 @@ def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outgoing, "write_hard_state", write_epoch)
 
 
+@breaks(7)
 def dispatches_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     """A new master delivers at once what it knows to be committed, whatever its predecessor assigned since."""
     lead, hold = Replica.lead_if_elected, Clients.hold
@@ -265,6 +281,7 @@ def dispatches_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "hold", hold_answers)
 
 
+@breaks(4)
 def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
     """A slave takes an entry for whole whose payload it never got."""
     take = staging.Staging.take
@@ -281,12 +298,14 @@ def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(staging.Staging, "take", take_with_nothing)
 
 
+@breaks(5)
 def forgets_that_it_forgot(patch: pytest.MonkeyPatch) -> None:
     """A replica rejects a sample whose entry was taken back here, and that another replica has still."""
     patch.setattr(log.ReplicatedLog, "was_taken_back", lambda self, queue, identity: False)
     patch.setattr(producers.Producers, "remembers", True)
 
 
+@breaks(1)
 def sends_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     """A master gives away entries that it forgets when it crashes."""
     replicate = mastery.Mastery._replicate
@@ -309,11 +328,13 @@ def sends_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "append", append_and_send)
 
 
+@breaks(2)
 def delivers_without_its_quorum(patch: pytest.MonkeyPatch) -> None:
     """A master that was paused delivers what was confirmed long ago."""
     patch.setattr(mastery.Mastery, "has_quorum", lambda self, now: True)
 
 
+@breaks(16)
 def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A slave that gets a snapshot late forgets entries behind it that it had confirmed."""
 
@@ -326,12 +347,14 @@ def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_install", install)
 
 
+@breaks(10)
 def votes_after_the_loss_of_its_log(patch: pytest.MonkeyPatch) -> None:
     """A replica with a new disk votes and confirms as if it had never had another."""
     patch.setattr(Ballot, "lose_vote", lambda self: None)
     patch.setattr(learner.Learner, "formation", lambda self, now: None)
 
 
+@breaks(8)
 def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     """A slave keeps a sample in its queue that became a dead letter."""
     play = Follower._play
@@ -344,6 +367,7 @@ def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Follower, "_play", play_without_moves)
 
 
+@breaks(7)
 def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     """A delivery does not wait for its assignment, though assignments are to be synchronized."""
     patch.setattr("qsctl.core.high_availability._clients.AHEAD_COUNT", 0)
@@ -351,6 +375,7 @@ def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
 
 
+@breaks(17)
 def changes_members_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     """A new master changes the list of members before an entry of its own epoch is committed."""
     check = MemberChanges.check
@@ -365,6 +390,7 @@ def changes_members_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemberChanges, "check", check_at_once)
 
 
+@breaks(17)
 def lets_a_witness_lead(patch: pytest.MonkeyPatch) -> None:
     """A witness begins elections as any other voter: its log is as long."""
     stand = Replica._stand
@@ -377,6 +403,7 @@ def lets_a_witness_lead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_stand", stand_all_the_same)
 
 
+@breaks(3, 17)
 def lets_a_witness_vote_for_less(patch: pytest.MonkeyPatch) -> None:
     """A witness votes for a candidate whatever it has in its own log, which has no payloads."""
     vote, would_vote = Ballot.vote, Ballot.would_vote
@@ -394,11 +421,13 @@ def lets_a_witness_vote_for_less(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ballot, "would_vote", would)
 
 
+@breaks(8)
 def carries_commands_out_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Each member changes its configuration when a command comes to it."""
     patch.setattr(Configuration, "takes", lambda self, request: False)
 
 
+@breaks(8)
 def follows_commands_that_are_not_committed(patch: pytest.MonkeyPatch) -> None:
     """A master carries out what is in its log, whatever becomes of the entry."""
 
@@ -415,17 +444,20 @@ def follows_commands_that_are_not_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConfigurationFollower, "recorded", recorded)
 
 
+@breaks(11)
 def takes_a_queue_for_the_one_before_it(patch: pytest.MonkeyPatch) -> None:
     """A queue that was deleted and created again while a member was away stays what it was there."""
     step = configuration.next_change
     patch.setattr(configuration, "next_change", lambda own, made, target, created: step(own, {}, target, {}))
 
 
+@breaks(11)
 def notes_what_it_creates_too_late(patch: pytest.MonkeyPatch) -> None:
     """A crash behind a creation leaves a queue that is taken for an older one."""
     patch.setattr(configuration, "_made", lambda change, created: {})
 
 
+@breaks(2)
 def stands_still_while_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
     """A member whose clock is set back takes its quorum for there until the clock has caught up."""
 
@@ -436,11 +468,13 @@ def stands_still_while_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SteadyTime, "at", at)
 
 
+@breaks(2)
 def leads_on_when_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
     """A master takes for no time what passed while its clock was set back."""
     patch.setattr(Replica, "lose_time", lambda self, now: None)
 
 
+@breaks(2)
 def votes_at_once_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A process knows nothing of what the one before it confirmed, and votes as if that had been nothing.
 
@@ -450,6 +484,7 @@ def votes_at_once_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "notice_pause", lambda self, now: None)
 
 
+@breaks(2)
 def votes_at_once_in_a_later_epoch(patch: pytest.MonkeyPatch) -> None:
     """A voter that learns of a later epoch owes the master that it followed nothing more."""
     withholds_vote = Replica._withholds_vote
@@ -460,17 +495,20 @@ def votes_at_once_in_a_later_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_withholds_vote", withholds)
 
 
+@breaks(11)
 def takes_the_name_for_the_group(patch: pytest.MonkeyPatch) -> None:
     """What a replica has under a name is of its group, whichever creation of the queue it is of."""
     patch.setattr(replica_module, "is_of_another_group", lambda own, frame: False)
     patch.setattr(replica_module, "right_group", lambda own, left, quorum, rolls: own)
 
 
+@breaks(4)
 def answers_for_what_was_taken_back(patch: pytest.MonkeyPatch) -> None:
     """An acceptance leaves though the entry that it rests on was taken back, and another has its index."""
     patch.setattr(Clients, "forget_from", lambda _self, _index: None)
 
 
+@breaks(4)
 def confirms_all_that_it_has(patch: pytest.MonkeyPatch) -> None:
     """A slave confirms its whole log, also what is behind the entries that it compared with the master's."""
     confirm = Replica._confirm
@@ -482,6 +520,7 @@ def confirms_all_that_it_has(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_confirm", confirm_all)
 
 
+@breaks(4)
 def finds_no_conflict(patch: pytest.MonkeyPatch) -> None:
     """A slave keeps the entries that it has where the master has others: it compares indexes, not epochs."""
 
@@ -491,6 +530,7 @@ def finds_no_conflict(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicatedLog, "first_conflict", first_conflict)
 
 
+@breaks(11, 12)
 def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
     """A group that a command created has as its floor what a member has of the queue that was deleted."""
     takes_the_name_for_the_group(patch)
@@ -506,6 +546,7 @@ def heeds_a_deleted_log_when_it_forms(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(learner.Learner, "formation", formation)
 
 
+@breaks(12)
 def forgets_the_floor(patch: pytest.MonkeyPatch) -> None:
     """What the log of a group that formed anew must reach is known until the next start only."""
     regain_vote = Ballot.regain_vote
@@ -519,6 +560,7 @@ def forgets_the_floor(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ballot, "floor", property(lambda self: floors.get(id(self), LastEntry(0, 0))))
 
 
+@breaks(12)
 def forms_with_all_members_only(patch: pytest.MonkeyPatch) -> None:
     """A new group waits for every member, though a quorum is there."""
     _creates_without_a_vote(patch)
@@ -541,6 +583,7 @@ def _creates_without_a_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "create", be_new)
 
 
+@breaks(1)
 def forgets_later_epochs(patch: pytest.MonkeyPatch) -> None:
     """A later epoch that another replica stated is not stored, unless this one votes in it."""
     write = Outgoing.write_hard_state
@@ -552,6 +595,7 @@ def forgets_later_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outgoing, "write_hard_state", write_votes)
 
 
+@breaks(7)
 def keeps_deliveries_when_it_steps_down(patch: pytest.MonkeyPatch) -> None:
     """What a deposed master wanted to deliver leaves once its entry is committed by another one."""
 
@@ -562,6 +606,7 @@ def keeps_deliveries_when_it_steps_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "step_down", step_down)
 
 
+@breaks(7)
 def delivers_what_rests_on_entries_of_others(patch: pytest.MonkeyPatch) -> None:
     """A delivery of a new master does not wait for the first entry of its epoch."""
     lead = Clients.lead
@@ -573,6 +618,7 @@ def delivers_what_rests_on_entries_of_others(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clients, "lead", lead_at_once)
 
 
+@breaks(1)
 def takes_truncated_entries_for_durable(patch: pytest.MonkeyPatch) -> None:
     """Entries in the place of truncated ones count as durable before their sync."""
     write_records = Outgoing.write_records
@@ -588,6 +634,7 @@ def takes_truncated_entries_for_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outgoing, "write_records", write)
 
 
+@breaks(1)
 def votes_before_the_sync(patch: pytest.MonkeyPatch) -> None:
     """A vote leaves before it is durable."""
     send = Outgoing.send
@@ -598,12 +645,14 @@ def votes_before_the_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outgoing, "send", send_votes)
 
 
+@breaks(10)
 def gets_a_spent_vote_back(patch: pytest.MonkeyPatch) -> None:
     """A learner that votes again does so in the epoch in which it may have voted before."""
     regain_vote = Ballot.regain_vote
     patch.setattr(Ballot, "regain_vote", lambda self, epoch, spent_on, floor: regain_vote(self, epoch, "", floor))
 
 
+@breaks(10)
 def counts_learners(patch: pytest.MonkeyPatch) -> None:
     """What a learner confirms counts for a quorum."""
     patch.setattr(
@@ -613,6 +662,7 @@ def counts_learners(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@breaks(10)
 def rejoins_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """A learner votes again once the entry that lets it is in its log, committed or not."""
     extend = Replica._extend
@@ -627,21 +677,25 @@ def rejoins_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_extend", extend_and_rejoin)
 
 
+@breaks(5)
 def takes_up_refused_attempts(patch: pytest.MonkeyPatch) -> None:
     """A late copy of an attempt that was refused is taken up."""
     patch.setattr(staging.Staging, "is_refused", lambda self, queue, write: False)
 
 
+@breaks(5)
 def forgets_what_a_snapshot_replaced(patch: pytest.MonkeyPatch) -> None:
     """A replica whose log a snapshot replaced rejects samples of entries that another one may have still."""
     patch.setattr(ReplicatedLog, "install", ReplicatedLog._begin)
 
 
+@breaks(13, 15)
 def follows_any_epoch(patch: pytest.MonkeyPatch) -> None:
     """A replica follows an epoch however far it is ahead."""
     patch.setattr(SeenEpochs, "reach", lambda self, own_epoch: SEEN_MAX)
 
 
+@breaks(14, 16)
 def takes_a_snapshot_with_gaps(patch: pytest.MonkeyPatch) -> None:
     """A piece of a snapshot is added wherever it begins."""
 
@@ -657,6 +711,7 @@ def takes_a_snapshot_with_gaps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ArrivingSnapshot, "add", add)
 
 
+@breaks(4)
 def compacts_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
     """A master replaces entries by the state behind them before a quorum has them."""
 
@@ -668,26 +723,31 @@ def compacts_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaCompaction, "use_capture", use_capture)
 
 
+@breaks(4)
 def keeps_the_capture_of_a_deposed_master(patch: pytest.MonkeyPatch) -> None:
     """A master compacts its log by a state that it had in an earlier epoch, whichever entries followed."""
     patch.setattr(ReplicaCompaction, "forget_capture", lambda self: None)
 
 
+@breaks(18)
 def sends_pieces_to_any_version(patch: pytest.MonkeyPatch) -> None:
     """A master sends a snapshot in pieces to a member that does not know them."""
     patch.setattr(mastery, "SNAPSHOT_PIECES", 0)
 
 
+@breaks(18)
 def sends_heartbeats_to_any_version(patch: pytest.MonkeyPatch) -> None:
     """A master sends heartbeats alone to a member that does not know them."""
     patch.setattr(mastery, "HEARTBEATS", 0)
 
 
+@breaks(18)
 def takes_all_for_its_own_version(patch: pytest.MonkeyPatch) -> None:
     """A member takes the others for as new as itself."""
     patch.setattr(Versions, "of", lambda self, member: VERSION)
 
 
+@breaks(12)
 def forms_at_the_first_answers(patch: pytest.MonkeyPatch) -> None:
     """A new replica forms a group as soon as a quorum answers that has no log."""
     formation = learner.Learner.formation
@@ -699,11 +759,13 @@ def forms_at_the_first_answers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(learner.Learner, "formation", form)
 
 
+@breaks(17)
 def serves_a_witness_at_once(patch: pytest.MonkeyPatch) -> None:
     """A master sends entries without payloads to a witness before it is committed that this is one."""
     patch.setattr(members.GroupMembers, "is_served", lambda self, name: True)
 
 
+@breaks(16)
 def commits_past_what_a_heartbeat_covers(patch: pytest.MonkeyPatch) -> None:
     """A slave takes entries of its own for the committed ones of its master, as far as it has any."""
     hear = Replica._hear
@@ -716,6 +778,7 @@ def commits_past_what_a_heartbeat_covers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_hear", hear_and_commit)
 
 
+@breaks(4)
 def commits_past_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     """The same by a frame of entries, whatever it contains."""
     extend = Replica._extend
@@ -728,12 +791,14 @@ def commits_past_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "_extend", commit_and_extend)
 
 
+@breaks(2)
 def votes_while_its_master_leads(patch: pytest.MonkeyPatch) -> None:
     """A replica votes for another one though its master may still deliver."""
     patch.setattr(Allegiance, "withholds_vote", lambda self, now: False)
     patch.setattr(Replica, "_withholds_vote", lambda self, now, candidate: False)
 
 
+@breaks(17)
 def loses_the_members_of_a_compacted_log(patch: pytest.MonkeyPatch) -> None:
     """A log that was compacted lists the members that the group was formed with."""
     compact = ReplicatedLog.compact
@@ -745,6 +810,7 @@ def loses_the_members_of_a_compacted_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicatedLog, "compact", compact_alone)
 
 
+@breaks(17)
 def changes_two_members_at_a_time(patch: pytest.MonkeyPatch) -> None:
     """A change of the members does not wait until the one before it is committed."""
     check = MemberChanges.check
@@ -759,32 +825,38 @@ def changes_two_members_at_a_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemberChanges, "check", check_alone)
 
 
+@breaks(8)
 def changes_a_part_of_a_group(patch: pytest.MonkeyPatch) -> None:
     """A member creates and deletes a part of a replication group."""
     patch.setattr("qsctl.core.high_availability._changes.check_change", lambda hosted, member_count, command: None)
 
 
+@breaks(19)
 def sees_no_hanging_disk(patch: pytest.MonkeyPatch) -> None:
     """A master whose disk hangs leads on, and commits nothing."""
     patch.setattr(DiskWatch, "look", lambda self, now: False)
 
 
+@breaks()
 def hands_over_to_a_member_that_lacks_entries(patch: pytest.MonkeyPatch) -> None:
     """A preferred member is handed over to, however far it is behind."""
     patch.setattr(HandOver, "_is_level", lambda self, now, peer: True)
     patch.setattr(HandOver, "ready", lambda self, now, mastery: self._successor)
 
 
+@breaks()
 def prefers_a_drained_member(patch: pytest.MonkeyPatch) -> None:
     """A member that an operator drained is handed over to."""
     patch.setattr(Preferences, "is_drained", lambda self, now, member, run=None: False)
 
 
+@breaks()
 def counts_compacted_octets(patch: pytest.MonkeyPatch) -> None:
     """What a replica lacks is counted from the log's beginning, whatever a snapshot covers."""
     patch.setattr(OctetsBehind, "of", lambda self, index: self._log.payload_bytes)
 
 
+@breaks(6)
 def carries_out_superseded_commands(patch: pytest.MonkeyPatch) -> None:
     """A command that a later one of its administrator has overtaken is carried out."""
     remember = ClusterConfiguration._remember
@@ -796,86 +868,41 @@ def carries_out_superseded_commands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClusterConfiguration, "_remember", remember_outcome)
 
 
+@breaks(17)
 def sends_payloads_to_a_witness(patch: pytest.MonkeyPatch) -> None:
     """A witness is sent the payloads, too."""
     patch.setattr(mastery, "for_witness", list)
 
 
+@breaks(2)
 def leads_on_whatever_its_clock_shows(patch: pytest.MonkeyPatch) -> None:
     """No replica of a member learns that its clock was set back."""
     patch.setattr(member.Member, "_lose_time", lambda self, now: None)
 
 
-FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
-    "acknowledges on append": acknowledges_on_append,
-    "acknowledges before the sync": acknowledges_before_the_sync,
-    "acknowledges on receipt by a slave": acknowledges_on_receipt_by_a_slave,
-    "votes without comparing logs": votes_without_comparing_logs,
-    "accepts a stale master": accepts_a_stale_master,
-    "forgets the flag on take-over": forgets_the_flag_on_take_over,
-    "forgets identities": forgets_identities,
-    "counts half as a quorum": counts_half_as_a_quorum,
-    "rejects a logged sample": rejects_a_logged_sample,
-    "answers for what was taken back": answers_for_what_was_taken_back,
-    "confirms all that it has": confirms_all_that_it_has,
-    "finds no conflict": finds_no_conflict,
-}
+@breaks(13)
+def raises_epochs_by_trials(patch: pytest.MonkeyPatch) -> None:
+    """A replica takes up the epoch of a trial."""
+    receive_canvass = Replica._receive_canvass
 
-FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
-    "commits older epochs by counting": commits_older_epochs_by_counting,
-    "counts confirmations of earlier epochs": counts_confirmations_of_earlier_epochs,
-    "forgets its vote": forgets_its_vote,
-    "changes members before its own entry": changes_members_before_its_own_entry,
-    "dispatches before its own entry": dispatches_before_its_own_entry,
-    "compares by length": compares_by_length,
-    "leads on when its clock is set back": leads_on_when_its_clock_is_set_back,
-    "votes at once after a restart": votes_at_once_after_a_restart,
-}
+    def receive(self: Replica, now: int, canvass: Canvass) -> str:
+        if canvass.is_trial and self.ballot.observe(canvass.candidate_epoch):
+            self.outgoing.write_hard_state(self.ballot.state)
+        return receive_canvass(self, now, canvass)
 
-OTHERS: Final[dict[str, Mutant]] = {
-    "forgets the flag without synchronization": forgets_the_flag_without_synchronization,
-    "confirms without the payload": confirms_without_the_payload,
-    "forgets that it forgot": forgets_that_it_forgot,
-    "sends before it is durable": sends_before_it_is_durable,
-    "delivers without its quorum": delivers_without_its_quorum,
-    "a snapshot throws away the rest": a_snapshot_throws_away_the_rest,
-    "votes after the loss of its log": votes_after_the_loss_of_its_log,
-    "moves dead letters in two steps": moves_dead_letters_in_two_steps,
-    "sends assignments at once": sends_assignments_at_once,
-    "stands still while its clock is set back": stands_still_while_its_clock_is_set_back,
-    "votes at once in a later epoch": votes_at_once_in_a_later_epoch,
-    "forgets later epochs": forgets_later_epochs,
-    "keeps deliveries when it steps down": keeps_deliveries_when_it_steps_down,
-    "delivers what rests on entries of others": delivers_what_rests_on_entries_of_others,
-    "takes truncated entries for durable": takes_truncated_entries_for_durable,
-    "votes before the sync": votes_before_the_sync,
-    "gets a spent vote back": gets_a_spent_vote_back,
-    "counts learners": counts_learners,
-    "rejoins before it is committed": rejoins_before_it_is_committed,
-    "takes up refused attempts": takes_up_refused_attempts,
-    "forgets what a snapshot replaced": forgets_what_a_snapshot_replaced,
-    "follows any epoch": follows_any_epoch,
-    "takes a snapshot with gaps": takes_a_snapshot_with_gaps,
-    "compacts what is not committed": compacts_what_is_not_committed,
-    "keeps the capture of a deposed master": keeps_the_capture_of_a_deposed_master,
-    "sends pieces to any version": sends_pieces_to_any_version,
-    "sends heartbeats to any version": sends_heartbeats_to_any_version,
-    "takes all for its own version": takes_all_for_its_own_version,
-    "forms at the first answers": forms_at_the_first_answers,
-    "serves a witness at once": serves_a_witness_at_once,
-    "commits past what a heartbeat covers": commits_past_what_a_heartbeat_covers,
-    "commits past what was sent": commits_past_what_was_sent,
-    "votes while its master leads": votes_while_its_master_leads,
-    "loses the members of a compacted log": loses_the_members_of_a_compacted_log,
-    "changes two members at a time": changes_two_members_at_a_time,
-    "changes a part of a group": changes_a_part_of_a_group,
-    "sees no hanging disk": sees_no_hanging_disk,
-    "hands over to a member that lacks entries": hands_over_to_a_member_that_lacks_entries,
-    "prefers a drained member": prefers_a_drained_member,
-    "counts compacted octets": counts_compacted_octets,
-    "carries out superseded commands": carries_out_superseded_commands,
-    "sends payloads to a witness": sends_payloads_to_a_witness,
-    "leads on whatever its clock shows": leads_on_whatever_its_clock_shows,
-}
+    patch.setattr(Replica, "_receive_canvass", receive)
 
-MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS
+
+@breaks(14)
+def goes_on_with_what_it_cannot_play(patch: pytest.MonkeyPatch) -> None:
+    """A replica whose queues cannot follow its log keeps log and vote."""
+    patch.setattr(Replica, "fall_back", lambda self, now, reason: None)
+
+
+@breaks(15)
+def heeds_strangers(patch: pytest.MonkeyPatch) -> None:
+    """Frames of a process that is not a member are processed as those of one."""
+    patch.setattr(Replica, "_bar", lambda self, frame: "")
+
+
+MUTANTS: Final[dict[str, Mutant]] = mutants_of(__name__)

@@ -36,7 +36,9 @@ def refused(cluster: Cluster, process: Process, frame: Frame) -> str:
     epoch, role, last = process.replica.epoch, process.replica.role, process.replica.log.last
     count = process.member.refused_frame_count
     process.run(cluster.now, frames=[frame])
-    (refusal,) = process.member.pop_refusals()
+    refusals = process.member.pop_refusals()
+    assert len(refusals) == 1
+    refusal = refusals[0]
     assert process.member.refused_frame_count == count + 1
     assert (refusal.stream, refusal.sender, refusal.kind) == (STREAM, frame.sender, type(frame).__name__)
     assert (process.replica.epoch, process.replica.role, process.replica.log.last) == (epoch, role, last)
@@ -46,6 +48,11 @@ def refused(cluster: Cluster, process: Process, frame: Frame) -> str:
 
 @pytest.fixture
 def cluster() -> Cluster:
+    return working()
+
+
+def working() -> Cluster:
+    """A cluster with two samples everywhere."""
     made = Cluster(3)
     made.elect()
     made.send_all(write(1), write(2))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from inspect import isfunction
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from qsctl.core import high_availability
 from qsctl.errors import Refused
 from tests.core.high_availability import (
-    mutants,
     test_configuration,
     test_elections,
+    test_frames,
     test_learners,
     test_log,
     test_mastery,
@@ -33,13 +31,14 @@ from tests.core.high_availability import (
     test_witnesses,
 )
 from tests.core.high_availability.mutants import MUTANTS
+from tests.core.high_availability.rules import RULES, RULES_BROKEN, files_broken
 from tests.core.high_availability.storm import Storm
 
 BY_RANDOM_FAULTS: Final = (
     "acknowledges on append",
     "acknowledges on receipt by a slave",
     "votes without comparing logs",
-    "forgets the flag on take-over",
+    "forgets the flag on take over",
     "counts half as a quorum",
     "rejects a logged sample",
     "dispatches before its own entry",
@@ -131,11 +130,22 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
         test_elections.test_a_master_that_was_paused_while_its_clock_was_set_back_leads_no_more
     ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
+    "raises epochs by trials": lambda: test_frames.test_a_trial_raises_no_epoch(test_frames.working()),
+    "goes on with what it cannot play": lambda: (
+        test_frames.test_a_replica_whose_log_cannot_be_played_falls_back_to_the_master_s_alone(test_frames.working())
+    ),
+    "heeds strangers": lambda: test_frames.test_a_frame_of_a_stranger_is_refused(test_frames.working()),
 }
 
 
-BY_WORLDS = ("counts confirmations of earlier epochs", "follows any epoch", "sends pieces to any version")
-"""A schedule or a seed of a simulated world catches these, see `tests/world/test_mutants.py`."""
+BY_WORLDS = (
+    "carries commands out as they come", "counts confirmations of earlier epochs", "counts removed members",
+    "follows any epoch", "follows commands that are not committed", "forgets the floor",
+    "forms with all members only", "heeds a deleted log when it forms", "lets a witness lead",
+    "lets a witness vote for less", "notes what it creates too late", "sends pieces to any version",
+    "takes a queue for the one before it", "takes the name for the group",
+)  # fmt: skip
+"""A schedule or seeds of simulated worlds catch these, see `tests/world/catches.py`."""
 
 UNBROKEN: Final = {
     "__init__": "it is a description",
@@ -166,27 +176,13 @@ def test_its_test_catches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         BY_TEST[name]()
 
 
-class Recorder:
-    """In the place of a `MonkeyPatch`: notes the modules of what would be replaced."""
-
-    def __init__(self) -> None:
-        self.modules: set[str] = set()
-
-    def setattr(self, target: Any, name: Any, value: Any = None) -> None:
-        if isinstance(target, str):
-            self.modules.add(target.rpartition(".")[0])
-            return
-        replaced = getattr(target, name, None)
-        owner = replaced if isinstance(target, ModuleType) and hasattr(replaced, "__module__") else target
-        self.modules.add(getattr(owner, "__module__", None) or target.__name__)
-
-
 def test_every_file_of_the_replicas_is_broken_somewhere() -> None:
-    recorder = Recorder()
-    for mutant in vars(mutants).values():
-        if isfunction(mutant) and mutant.__module__ == mutants.__name__ and not mutant.__name__.startswith("_"):
-            mutant(recorder)
     package = high_availability.__name__
     files = {each.stem for each in Path(high_availability.__file__).parent.glob("*.py")}
-    broken = {each.removeprefix(f"{package}.") for each in recorder.modules if each.startswith(package)}
+    replaced = {module for mutant in MUTANTS.values() for module in files_broken(mutant)}
+    broken = {each.removeprefix(f"{package}.") for each in replaced if each.startswith(package)}
     assert files - broken == UNBROKEN.keys()
+
+
+def test_every_rule_is_broken_somewhere() -> None:
+    assert {rule for mutant in MUTANTS.values() for rule in RULES_BROKEN[mutant]} == RULES.keys()

@@ -377,6 +377,7 @@ RANDOM_FAULTS = Form(
         Attribute("restarts", "restarts", REAL),
         Attribute("upgrades", "upgrades", REAL),
         Attribute("members", "members", REAL),
+        Attribute("elections", "elections", REAL),
     ),
 )
 WORLD = Form(

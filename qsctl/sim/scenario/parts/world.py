@@ -40,6 +40,10 @@ class RandomFaults:
     """The same, each with the letters of another version: an upgrade or a downgrade."""
     members: float = 0.0
     """Requests to add, promote and remove members of the replication groups."""
+    elections: float = 0.0
+    """The master is cut off or crashes, and each that is elected soon after it loses its power before its first entry
+    is anywhere else.
+    """
 
 
 @dataclass(frozen=True, slots=True)

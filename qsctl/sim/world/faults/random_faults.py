@@ -15,7 +15,7 @@ from qsctl.core.high_availability.versions import EARLIEST, VERSION
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.sim.scenario.parts.world import RandomFaults
 from qsctl.sim.world.faults.schedule import Schedule, Step
-from qsctl.sim.world.faults.vocabulary import CrashPoint, Forgery, Verb
+from qsctl.sim.world.faults.vocabulary import MASTER, CrashPoint, Forgery, Verb
 
 _Timed = list[tuple[Nanoseconds, int, Step]]
 SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
@@ -24,6 +24,9 @@ LONG_NS: Final[Nanoseconds] = 1_500 * MILLISECOND_NS
 
 _CREATED: Final = ("Extra-1", "Extra-2")
 """Names of the queues that commands create and delete: few, so that commands contradict each other."""
+
+_POINTS: Final = tuple(each for each in CrashPoint if each is not CrashPoint.ELECTED)
+"""Points that a service reaches soon; that of its election is drawn for all services at once."""
 
 
 class FaultGenerator:
@@ -83,6 +86,7 @@ class FaultGenerator:
             (0.0 if self._is_volatile else self._declared.restarts, self._restart),
             (0.0 if self._is_volatile else self._declared.upgrades, self._upgrade),
             (self._declared.members, self._members),
+            (0.0 if self._is_volatile else self._declared.elections, self._election),
         ]
         weights = [weight for weight, _ in kinds]
         now = self._gap()
@@ -106,7 +110,7 @@ class FaultGenerator:
         if not self._crashable:
             return
         who = self._random.choice([*self._crashable, *(() if self._is_volatile else ("master", "master"))])
-        point = self._random.choice(["", "", *CrashPoint])
+        point = self._random.choice(["", "", *_POINTS])
         self._add(now, Verb.CRASH, who, *([point] if point else []))
         back = now + self._lasts()
         for each in self._services if who == "master" else [who]:
@@ -235,9 +239,33 @@ class FaultGenerator:
         self._restart(now, count)
 
     def _members(self, now: Nanoseconds) -> None:
+        """Request changes of the members; sometimes two parts are separated, and those of one part are removed."""
+        left, right = self._halves(self._services)
+        if left and right and self._random.random() < 0.4:
+            self._add(now, Verb.CUT, ",".join(left), ",".join(right))
+            for each in self._random.sample(right, min(len(right), 2)):
+                self._add(now + self._random.randint(0, 2 * SHORT_NS), Verb.MEMBER, MemberAction.REMOVE, each)
+            self._add(now + self._lasts(), Verb.HEAL)
+            return
         for _ in range(self._random.randint(1, 4)):
             action = self._random.choice([*MemberAction])
             self._add(now + self._random.randint(0, LONG_NS), Verb.MEMBER, action, self._random.choice(self._services))
+
+    def _election(self, now: Nanoseconds) -> None:
+        """Take the master away while it has entries alone, and its successors as soon as they are elected."""
+        if self._random.random() < 0.7:
+            self._add(now, Verb.CUT, MASTER, ",".join(self._services))
+        else:
+            self._add(now, Verb.CRASH, MASTER)
+        for each in self._services:
+            self._add(now + 1000, Verb.CRASH, each, CrashPoint.ELECTED)
+        slow = self._random.choice(self._services)
+        self._add(now + 2000, Verb.SLOW_DISK, slow, f"{self._random.randint(10, 150)}ms")
+        back = now + self._random.randint(4 * SHORT_NS, 10 * SHORT_NS)
+        self._add(back, Verb.HEAL)
+        for each in self._services:
+            self._add(back + self._random.randint(0, 20 * SHORT_NS), Verb.START, each)
+        self._add(back + 20 * SHORT_NS, Verb.REPAIR_DISK, slow)
 
     def _restart(self, now: Nanoseconds, count: int | None = None) -> None:
         """Restart the services one after another; each hands over its masterships first."""

@@ -34,6 +34,8 @@ class CrashPoint(StrEnum):
     """The service's vote is durable and has been sent."""
     IN_ACKNOWLEDGMENT = "in-acknowledgment"
     """Some of the messages that may leave have been sent; the others never are."""
+    ELECTED = "elected"
+    """The service was elected master, and its first entry is durable at itself alone."""
 
 
 class Verb(StrEnum):
@@ -64,6 +66,8 @@ class Verb(StrEnum):
     """A service's disk loses everything, the register too, if a quorum of the others has a log: the service starts as
     if it were new.
     """
+    EMPTY_DISK = "empty-disk"
+    """The same, whichever services have a log: they must answer until the group has a master."""
     REPAIR_DISK = "repair-disk"
     SKEW = "skew"
     CLOCK_RATE = "clock-rate"
@@ -234,6 +238,7 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.FLIP_BIT: Usage((SERVICE,)),
     Verb.LOSE_DISK: Usage((SERVICE,)),
     Verb.NEW_DISK: Usage((SERVICE,)),
+    Verb.EMPTY_DISK: Usage((SERVICE,)),
     Verb.REPAIR_DISK: Usage((SERVICE,)),
     Verb.SKEW: Usage((SERVICE, DURATION)),
     Verb.CLOCK_RATE: Usage((SERVICE, RATE)),

@@ -121,8 +121,8 @@ class JudgedWorld:
         instant = agenda.now
         try:
             agenda.step()
-        except AssertionError as error:
-            self._failed.append((self.world.now, str(error) or "an assertion without a message"))
+        except (AssertionError, LookupError) as error:
+            self._failed.append((self.world.now, str(error) or f"{type(error).__name__} without a message"))
         self._steps_at_instant = self._steps_at_instant + 1 if agenda.now == instant else 0
         if self._steps_at_instant > STEPS_AT_INSTANT_MAX:
             self._failed.append(

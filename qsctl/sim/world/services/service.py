@@ -19,6 +19,7 @@ from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import CommandReply, Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.records import EpochBegan
 from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Released
 from qsctl.errors import Damaged, Refused
@@ -32,7 +33,7 @@ from qsctl.sim.world.faults.vocabulary import CrashPoint
 from qsctl.sim.world.services._process import Process
 from qsctl.sim.world.services.configuration import instance_name
 from qsctl.sim.world.services.history import Audience
-from qsctl.sim.world.services.stored import Operation, StoredState
+from qsctl.sim.world.services.stored import Append, Operation, StoredState
 
 CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
 """Reading of a correct clock at the beginning of a world: large enough for clocks that are set back."""
@@ -422,6 +423,14 @@ class SimulatedService:
             self._trace.note("synced", self.number, len(operations))
             for note_stored in self._observers.stored:
                 note_stored(self.number, operations)
+            if self.crash_at is CrashPoint.ELECTED and any(map(self._begins_mastership, operations)):
+                raise PowerFailed
+
+    def _begins_mastership(self, operation: Operation) -> bool:
+        """Return whether an operation appends the first entry of this service as a master."""
+        return isinstance(operation, Append) and any(
+            isinstance(each, EpochBegan) and each.master == instance_name(self.number) for each in operation.records
+        )
 
     def before_sync(self) -> None:
         """Raise PowerFailed if a crash is planned before a sync."""
