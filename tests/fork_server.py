@@ -72,15 +72,18 @@ class ForkServer:
     Args:
         start: starts the server's process, given its command and options of `subprocess.Popen`.
         environment: the environment that it forks for.
+        packages: those of `qsctl` that it imports; without any it imports nothing.
     """
 
-    def __init__(self, start: Callable[..., subprocess.Popen[Any]], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, start: Callable[..., subprocess.Popen[Any]], environment: Mapping[str, str], packages: Sequence[str]
+    ) -> None:
         self._control, other = socket.socketpair()
         self._control.settimeout(_START_S)
         self._turn = threading.Lock()
         with other:
             self.process = start(
-                [sys.executable, os.fspath(Path(__file__)), str(other.fileno())],
+                [sys.executable, os.fspath(Path(__file__)), str(other.fileno()), *packages],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, pass_fds=[other.fileno()],
             )  # fmt: skip
 
@@ -198,11 +201,13 @@ class ForkServers:
 
     Args:
         start: starts a server's process.
+        packages: those of `qsctl` that servers import.
     """
 
-    def __init__(self, start: Callable[..., subprocess.Popen[Any]]) -> None:
+    def __init__(self, start: Callable[..., subprocess.Popen[Any]], packages: Sequence[str] = PACKAGES) -> None:
         self._start = start
-        self._owner = os.getpid()
+        self._packages = packages
+        self._owner: int | None = None  # the first process to want one: a process may be forked before that
         self._seen: Counter[_Setting] = Counter()
         self._servers: dict[_Setting, ForkServer] = {}
         self._turn = threading.Lock()
@@ -212,6 +217,8 @@ class ForkServers:
 
         Forked are the modules of `qsctl` and of these tests that an interpreter without options runs.
         """
+        if self._owner is None:
+            self._owner = os.getpid()
         if not _IS_SUPPORTED or self._owner != os.getpid() or not options.keys() <= OPTIONS:
             return None
         if command[:2] != [sys.executable, "-m"] or command[2].partition(".")[0] not in ("qsctl", "tests"):
@@ -227,7 +234,7 @@ class ForkServers:
             if setting not in self._servers:
                 if self._seen[setting] <= STARTS_BEFORE_SERVER:
                     return None
-                self._servers[setting] = ForkServer(self._start, dict(setting.variables))
+                self._servers[setting] = ForkServer(self._start, dict(setting.variables), self._packages)
             return self._servers[setting]
 
     def close(self) -> None:
@@ -256,15 +263,18 @@ def _noted_variables() -> Iterator[set[str]]:
         kind.__getitem__ = usual
 
 
-def _import() -> None:
+def _import(packages: Sequence[str]) -> None:
     """Import what commands and services do, and prepare what they share.
+
+    Args:
+        packages: those of `qsctl`.
 
     Raises:
         RuntimeError: a module begins threads when it is imported, which would be missing in what is forked, or reads a
             variable then that what is forked may have otherwise.
     """
     with _noted_variables() as read:
-        for name in PACKAGES:
+        for name in packages:
             package = importlib.import_module(f"qsctl.{name}")
             for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
                 if module.name not in NOT_IMPORTED:
@@ -362,7 +372,8 @@ def _stream(descriptor: int, mode: str, like: Any) -> io.TextIOWrapper:
 if __name__ == "__main__":
     # Where modules are found is the process's affair, as of any that `python -m` starts: this file's folder is not.
     del sys.path[0]
-    _import()
+    if sys.argv[2:]:
+        _import(sys.argv[2:])
     gc.collect()
     gc.freeze()  # no collection copies pages only to mark what is shared
     _control = socket.socket(fileno=fcntl.fcntl(int(sys.argv[1]), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE))

@@ -110,7 +110,7 @@ def test_processes_are_forked_for_threads_at_once() -> None:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[ForkServers]:
-    servers = ForkServers(_start_server)
+    servers = ForkServers(_start_server, packages=())
     yield servers
     servers.close()
 
@@ -196,8 +196,8 @@ def test_a_server_ends_with_its_test_and_what_it_forked_with_it() -> None:
 def test_a_server_refuses_modules_that_a_fork_would_get_wrong(program: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "imported.py").write_text(program)
     look = (
-        "from tests import fork_server\nfork_server.PACKAGES, fork_server.LIBRARIES = (), ('imported',)\n"
-        "fork_server._import()"
+        "from tests import fork_server\nfork_server.LIBRARIES, fork_server._prepare = ('imported',), lambda: None\n"
+        "fork_server._import([])"
     )
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     done = run([sys.executable, "-c", look], env=environment)
