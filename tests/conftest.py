@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib.util
 import os
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.campaigns import CAMPAIGN_VARIABLE
-from tests.processes import end, running, start
+from tests.processes import end, start
+from tests.worker_server import IS_SUPPORTED, WorkerServer
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,10 +30,6 @@ for name in [each for each in os.environ if each == "QSCTL_CONTEXT" or each.star
 # Hundreds of tests start `qsctl`: where nothing may keep what was compiled, each start compiles all of it anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # The last of what a worker does at its end: to take all its modules and objects apart would be seconds.
-    atexit.register(os._exit, 0)
 
 MEMORY = Path("/dev/shm")
 FREE_BYTES_MIN = 4 << 30
@@ -55,15 +50,15 @@ def _keep_files_in_memory() -> None:
 
 _keep_files_in_memory()
 
+# Few examples: each run of the default draws new ones, and the nightly run draws thousands.
 settings.register_profile(
-    "default", deadline=None, max_examples=30, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "default", deadline=None, max_examples=15, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=list(HealthCheck)
 )
 # The same code gets the same answer twice: new examples are looked for by whoever develops, not by what gates a change.
-# Their number can be smaller then: the next run draws the same ones again.
-settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True, max_examples=15)
+settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -84,12 +79,20 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CAMPAIGN_VARIABLE] = "1"
         if "HYPOTHESIS_PROFILE" not in os.environ:
             settings.load_profile("nightly")
+    if hasattr(config, "workerinput"):
+        # The last of what a worker does at its end: to take all its modules and objects apart would be seconds.
+        atexit.register(os._exit, 0)
     gc.disable()  # what collecting the tests makes stays: looking through it again and again is a fifth of the time
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
-    """Let hypothesis look for what refers to its random numbers: once, and while there are few objects."""
+def pytest_collection(session: pytest.Session) -> None:
+    """Let hypothesis look for what refers to its random numbers: once, and while there are few objects.
+
+    Files that are named are collected before what is in folders beside them: pytest 9.1 makes the folders anew for each
+    such file, and tests of a folder that it has made twice lack the fixtures of its `conftest.py`.
+    """
+    session.config.args.sort(key=lambda each: len(Path(each.partition("::")[0]).absolute().parts))
     _use_hypothesis()
 
 
@@ -110,7 +113,7 @@ ON_REAL_TIME = ("dds", "service", "transport")
 SETTINGS_OF_ITS_OWN = ("eventlog",)
 """Folders whose tests of Spark have settings that take another start of Java."""
 
-LONG = ("world",)
+LONG = ("world", "browser")
 """Folders with files of half a minute, which would end alone if they began last."""
 
 
@@ -164,29 +167,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Compile what each worker would compile: the tests and all that they import, and beside them the kernels.
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Have workers forked from one process that has imported the tests, and the kernels compiled beside it.
 
-    What is there is not compiled again. Kernels are compiled where all tests of the simulator are asked for.
+    Kernels are compiled where all tests of the simulator are asked for.
     """
-    _compile_tests()
+    if IS_SUPPORTED and all(each.popen and not each.python for each in specs):
+        server = WorkerServer(start, config.invocation_params.args)
+        config.add_cleanup(server.close)
+        for each in specs:
+            each.python = server.interpreter
     asked = [Path(each.partition("::")[0]).absolute() for each in config.args]
     if any((ROOT / "tests" / "sim").is_relative_to(each) for each in asked):
         compiling = start([sys.executable, "-m", "tests.kernels"], is_fresh=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         config.add_cleanup(partial(end, compiling))
-
-
-def _compile_tests() -> None:
-    if Path(importlib.util.cache_from_source(os.fspath(ROOT / "qsctl" / "cli" / "app.py"))).exists():
-        return
-    folders = sorted(os.fspath(path) for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py")))
-    collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
-    with ExitStack() as stack:
-        for each in [
-            stack.enter_context(running([*collect, *folders[half::2]], cwd=ROOT, stdout=subprocess.DEVNULL))
-            for half in (0, 1)
-        ]:
-            each.wait()
 
 
 @pytest.hookimpl(optionalhook=True)
