@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from qsctl.storage.sqlite.store import SqliteStorage
 from tests.storage.contract import StoreContract, enqueued, removed
 
 NAME = "QSOrder@S@0@qsctl.db"
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 def opened(directory: Path, filesystem: FilesystemSettings | None = None) -> SqliteStorage:
@@ -251,4 +253,34 @@ def test_a_hot_journal_is_rolled_back(tmp_path: Path) -> None:
     assert len(list(store.load())) == 4
     assert store.payload(3) == b"0003" * 75
     assert not store.damage
+    store.close()
+
+
+def test_a_creation_that_a_power_failure_interrupted_is_no_damage(tmp_path: Path) -> None:
+    """The first page is not on the disk, while the journal of the first transaction is: nothing was there before it."""
+    path = tmp_path / NAME
+    path.write_bytes(bytes(4096))
+    first_page_number, sector_bytes, page_bytes = 0, 512, 4096
+    head = struct.pack(">8s5I", JOURNAL_MAGIC, 0, 0x30EF96F9, first_page_number, sector_bytes, page_bytes)
+    path.with_name(f"{NAME}-journal").write_bytes(head.ljust(sector_bytes, b"\0"))
+    store = opened(tmp_path)
+    assert [each.kind for each in store.damage] == [DamageKind.TORN_TAIL]
+    store.append([enqueued(0)])
+    store.close()
+    again = opened(tmp_path)
+    assert [each.position for each in again.load() if isinstance(each, Enqueued)] == [0]
+    assert not again.damage
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"SQLite format 3\0", b"SQLite format 3\0\x10\0\x03\x01", b"SQLite format 4\0\x10\0\1\1"]
+)
+def test_another_first_page_without_a_journal_is_damage(tmp_path: Path, head: bytes) -> None:
+    filled(tmp_path, 4)
+    path = tmp_path / NAME
+    rest = path.read_bytes()[20:]
+    path.write_bytes(head.ljust(20, b"\0") + rest)
+    store = opened(tmp_path)
+    assert any(each.kind is DamageKind.CHECKSUM for each in store.damage)
     store.close()

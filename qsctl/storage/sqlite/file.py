@@ -142,10 +142,6 @@ def is_sound(path: Path) -> bool:
     Raises:
         OSError, sqlite3.Error: the file is locked, or the disk refuses.
     """
-    with path.open("rb") as file:
-        head = file.read(20)
-    if head[:16] != MAGIC or not {*head[18:20]} <= {1, 2}:  # the latter: formats that can be written and read
-        return False
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.text_factory = bytes  # what is damaged need not be text
     try:
@@ -158,6 +154,10 @@ def is_sound(path: Path) -> bool:
         return False
     finally:
         connection.close()
+    with path.open("rb") as file:  # now: the first page may have been on its way when the power failed
+        head = file.read(20)
+    if head and (head[:16] != MAGIC or not {*head[18:20]} <= {1, 2}):  # the latter: formats to be written and read
+        return False
     if tables and _SEQUENCE.encode() not in tables:
         return False
     if version in CURRENT_FORMATS and tables not in (set(), {each.encode() for each in (*_TABLES, _SEQUENCE)}):

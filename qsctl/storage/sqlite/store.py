@@ -280,10 +280,13 @@ class SqliteStorage:
 
     def _open(self) -> sqlite3.Connection:
         """Return a connection to a sound file; a damaged one is replaced by one with its readable rows."""
-        if self.path.stat().st_size and is_damaged(self.path):
-            what = "the database file is damaged, or it is none"
-            self._refuse_loss([DamageReport(self.path, 0, self.path.stat().st_size, DamageKind.CHECKSUM, what)])
-            self.damage += salvage(self.path, self.settings, self._stream)
+        if size_bytes := self.path.stat().st_size:
+            if is_damaged(self.path):
+                what = "the database file is damaged, or it is none"
+                self._refuse_loss([DamageReport(self.path, 0, size_bytes, DamageKind.CHECKSUM, what)])
+                self.damage += salvage(self.path, self.settings, self._stream)
+            else:
+                self.damage += begun_and_unfinished(self.path)  # the check has undone what a crash interrupted
         version = format_of(self.path)
         self.was_there = version in CURRENT_FORMATS
         self._has_moves = version == WITH_MOVES
