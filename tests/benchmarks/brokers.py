@@ -153,7 +153,7 @@ CONTENDERS = {"qsctl": qsctl_service, "redis": redis, "redis-pipeline": redis_by
 
 
 def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, rate: float) -> dict[str, Any]:
-    """One run; the consumers' figures, merged. `rate` 0: as fast as it goes."""
+    """One run; the consumers' figures, merged, and processor time a sample. `rate` 0: as fast as it goes."""
     name, where = broker
     share = count // peers
     started: list[subprocess.Popen[str]] = []
@@ -177,7 +177,8 @@ def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, 
         producer.stdin.flush()
     outputs = [process.communicate(timeout=300)[0] for process in started]
     assert all(process.returncode == 0 for process in started)
-    figures = [json.loads(output.splitlines()[-1]) for output in outputs[:peers]]
+    shown = [json.loads(output.splitlines()[-1]) for output in outputs]
+    figures = shown[:peers]
     assert sum(each["count"] for each in figures) == share * peers
     first = min(each["first_s"] for each in figures)
     last = max(each["last_s"] for each in figures)
@@ -187,4 +188,6 @@ def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, 
         "p50_ms": latencies[len(latencies) // 2],
         "p99_ms": latencies[len(latencies) * 99 // 100],
         "max_ms": latencies[-1],
+        "consumer_us": sum(each["processor_s"] for each in figures) / (share * peers) * 1e6,
+        "producer_us": sum(each["processor_s"] for each in shown[peers:]) / (share * peers) * 1e6,
     }

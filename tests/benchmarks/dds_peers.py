@@ -7,7 +7,8 @@ so has `rabbitmq-quorum`, whose queue is a quorum queue.
 A payload begins with the instant it was written at; where there is a rate, with the instant it was due: a producer that
 a broker holds up is behind, and what it could not write in time is late too (no coordinated omission). Every producer
 may have a thousand samples unconfirmed. Each says READY once it is attached; a producer then waits for a line, so that
-all begin together. A consumer that is done prints how many samples came, when, and how late (JSON).
+all begin together. A consumer that is done prints how many samples came, when, and how late; each prints its processor
+time since READY (JSON).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ WINDOW = 1000
 BURST = 50
 EVERY = 10
 QUORUM = {"x-queue-type": "quorum"}
+BEGUN_S: list[float] = []
+"""Processor time of this process when it was ready."""
 _STAMP = struct.Struct("<d")
 
 
@@ -46,6 +49,11 @@ def paced(count: int, size_bytes: int, rate: float) -> Iterator[list[bytes]]:
 def ready() -> None:
     sys.stdout.write("READY\n")
     sys.stdout.flush()
+    BEGUN_S.append(time.process_time())
+
+
+def show(figures: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({**figures, "processor_s": time.process_time() - BEGUN_S[0]}))
 
 
 def begin_together() -> None:
@@ -72,15 +80,13 @@ class Seen:
             self.latencies.append((now - _STAMP.unpack_from(payload)[0]) * 1000)
 
     def show(self) -> None:
-        sys.stdout.write(
-            json.dumps(
-                {
-                    "count": self.count,
-                    "first_s": self.first_s,
-                    "last_s": self.last_s or time.time(),
-                    "latencies_ms": self.latencies or [0.0],
-                }
-            )
+        show(
+            {
+                "count": self.count,
+                "first_s": self.first_s,
+                "last_s": self.last_s or time.time(),
+                "latencies_ms": self.latencies or [0.0],
+            }
         )
 
 
@@ -324,6 +330,8 @@ def main() -> None:
     seen = run(*arguments, *((kind,) if kind else ()))
     if seen is not None:
         seen.show()
+    else:
+        show({})
 
 
 if __name__ == "__main__":
