@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from qsctl.client.session import TURN_NS, ClientSession
+from qsctl.core.client.producer import QueueAnswers
 from qsctl.core.messages import AckResponse, QueueName, Write, WriteAcknowledgment
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid, SampleIdentity
@@ -126,13 +127,16 @@ class SampleWriter:
                 self._acknowledging.pop(change.queue, None)
                 for identity in list(self._open):
                     self._answered(change.queue, identity)
-            elif type(change) is WriteAcknowledgment:
+            elif type(change) is QueueAnswers:
                 self._receive(change)
 
-    def _receive(self, answer: WriteAcknowledgment) -> None:
-        if self._answered(answer.queue, answer.identity):
-            name = self._names.get(answer.queue, answer.queue)
-            self._answers.append(WriteAcknowledgment(name, answer.identity, answer.response))
+    def _receive(self, answers: QueueAnswers) -> None:
+        name = self._names.get(answers.queue, answers.queue)
+        response = AckResponse.ACCEPTED if answers.accepted else AckResponse.REJECTED
+        for number in answers.numbers:
+            identity = SampleIdentity(self._port.guid, number)
+            if self._answered(answers.queue, identity):
+                self._answers.append(WriteAcknowledgment(name, identity, response))
 
     def _refuse(self, queue: str, identity: SampleIdentity) -> None:
         self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))

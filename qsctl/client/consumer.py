@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final, Generic, TypedDict, Unpack, overload
+from typing import Any, Final, Generic, TypedDict, Unpack, overload
 
 import msgspec
 
@@ -18,17 +18,22 @@ from qsctl.client._attempts import process_samples
 from qsctl.client._background import working
 from qsctl.client._deprecation import warn_of_former
 from qsctl.client._retry import ONCE, Retry
-from qsctl.client.codec import Codec, Value, codec_of
+from qsctl.client.codec import Codec, RawOctets, Value, codec_of
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
-from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, QueueReader
+from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Arrivals, QueueEnd, QueueReader, SampleAnswers
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.transport.dds.clients.client_ports import ConsumerPort
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.peers.matches import QueueAppeared
+from qsctl.transport.dds.wire import frames
 
 _LOG: Final = logging.getLogger("qsctl.client")
+
+# Reading a member of an enumeration by its name takes longer than the step it is read in.
+_ACCEPTED: Final = AckResponse.ACCEPTED
+_REJECTED: Final = AckResponse.REJECTED
 
 UNANSWERED_S: Final = 0.3
 """Silence after which a service that does not answer whether there is more counts as one of an earlier version."""
@@ -44,35 +49,46 @@ class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=F
     """A sample that a queue delivered to this consumer, to be acknowledged once."""
 
     _consumer: QueueConsumer[Value]
-    delivery: Delivery
+    _octets: frames.SampleOctets
     value: Value
+
+    @property
+    def delivery(self) -> Delivery:
+        """The sample with all its members, undecoded."""
+        state = self._consumer.state
+        return frames.delivery_of(self._octets, state.queue, state.consumer_guid)
 
     @property
     def identity(self) -> SampleIdentity:
         """The GUID of the sample's writer, and its number among the writer's samples."""
-        return self.delivery.identity
+        return frames.identity_of(self._octets[1])
+
+    @property
+    def key(self) -> bytes:
+        """The identity as octets, by which the consumer's state finds the sample."""
+        return self._octets[1]
 
     @property
     def redelivered(self) -> bool:
         """Return whether a consumer may have processed the sample before [QS 2.9]."""
-        return bool(self.delivery.flags & SampleFlag.REDELIVERED)
+        return bool(frames.flags_of_octets(self._octets) & SampleFlag.REDELIVERED)
 
     @property
     def is_last(self) -> bool:
         """Return whether the queue had no further sample for this consumer [QS Table 2.1], if the queue marks that."""
-        return bool(self.delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE)
+        return bool(frames.flags_of_octets(self._octets) & SampleFlag.LAST_SHARED_READER_QUEUE)
 
     def acknowledge(self, accepted: bool | None = None) -> None:
         """Acknowledge the sample, so that the queue removes it. `accepted` is deprecated: use `reject`."""
         if accepted is not None:
             warn_of_former("acknowledge(accepted)", "acknowledge() or reject()")
-        self._consumer.answer(self, _response(accepted))
+        self._consumer.answer((self._octets[1],), _REJECTED if accepted is False else _ACCEPTED)
 
     def reject(self) -> None:
         """Reject the sample: the queue redelivers it, if possible to another consumer, until its retries are
         exhausted.
         """
-        self._consumer.answer(self, AckResponse.REJECTED)
+        self._consumer.answer((self._octets[1],), _REJECTED)
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -153,10 +169,12 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 feedback=feedback,
                 unacked_threshold=unacked_threshold,
             )
-            self.state = QueueReader(self._port.queue, guid, source_guid=source_guid)
+            self.state: QueueReader[bytes, frames.SampleOctets] = QueueReader(
+                self._port.queue, guid, frames.identity_of
+            )
             self._session.domain.add(self._port)
             self._is_matched = False
-            self._in_body: dict[SampleIdentity, None] = {}
+            self._in_body: dict[bytes, None] = {}
             """Samples of a batch, or of `process`, that the program works on and has not acknowledged itself."""
             self._asked_at_s: float | None = None
             self._began_at_s = 0.0
@@ -208,6 +226,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
         The list is empty if none arrived in time, or `stop` was called.
         """
+        if self.state.waiting_count and (received := self._decoded(self.state.deliver(max_samples))):
+            return received
         deadline = time.monotonic() + timeout_s
         while True:
             if not self.has_samples():
@@ -222,16 +242,27 @@ class QueueConsumer(Wrapper, Generic[Value]):
         """Return whether samples have arrived, or `stop` was called."""
         return self.state.waiting_count > 0 or self._is_stopping
 
-    def _decoded(self, deliveries: list[Delivery]) -> list[ReceivedSample[Value]]:
+    def deliveries(self) -> list[Delivery]:
+        """Return the samples that arrived, undecoded."""
+        state = self.state
+        arrived = state.deliver(state.waiting_count)
+        return [frames.delivery_of(each, state.queue, state.consumer_guid) for each in arrived]
+
+    def _decoded(self, arrived: list[frames.SampleOctets]) -> list[ReceivedSample[Value]]:
         """Return the samples with their values; reject those that the codec cannot decode."""
+        codec: object = self._codec
+        if type(codec) is RawOctets:
+            make: Any = ReceivedSample  # no call of a codec for each: the value is the payload
+            return [make(self, each, each[3]) for each in arrived]
         samples: list[ReceivedSample[Value]] = []
-        for each in deliveries:
+        for each in arrived:
             try:
-                value = self._codec.decode(each.payload or b"")
+                value = self._codec.decode(each[3])
             except Exception as error:  # a codec of the program's own may raise anything
                 self.undecodable_count += 1
-                self.state.acknowledge(each.identity, AckResponse.REJECTED)
-                _LOG.warning("queue %s: sample %s is rejected: %s", self.state.queue, each.identity, error)
+                self.state.acknowledge((each[1],), AckResponse.REJECTED)
+                identity = frames.identity_of(each[1])
+                _LOG.warning("queue %s: sample %s is rejected: %s", self.state.queue, identity, error)
             else:
                 samples.append(ReceivedSample(self, each, value))
         return samples
@@ -267,7 +298,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
             return False
         if expected is not None:
             self._asked_at_s = now
-            self._port.send([*self.state.pop_answers(), self.state.ask()])
+            question = SampleAnswers(AckResponse.ACCEPTED, [frames.key_of(self.state.ask())])
+            self._port.send([*self.state.pop_answers(), question])
             self._port.flush()
         return False
 
@@ -278,8 +310,11 @@ class QueueConsumer(Wrapper, Generic[Value]):
         Samples that arrived and were not yielded return to the queue, without counting an attempt, when the consumer
         closes.
         """
+        state = self.state
         while not self._is_stopping:
-            yield from self.receive(1, FOREVER_S)
+            if not state.waiting_count:
+                self._run_until(self.has_samples_or_stops, FOREVER_S)
+            yield from self._decoded(state.deliver(1))
 
     def batches(self, size: int = 100, *, max_samples: int | None = None) -> Iterator[list[ReceivedSample[Value]]]:
         """Yield available samples in lists of 1 to `size`, until `stop`, without waiting for a list to be full.
@@ -310,21 +345,17 @@ class QueueConsumer(Wrapper, Generic[Value]):
     def receive_batch(self, size: int, timeout_s: float) -> list[ReceivedSample[Value]]:
         """Receive samples that `finish_batch` acknowledges."""
         batch = self.receive(size, timeout_s)
-        self._in_body.update(dict.fromkeys([each.identity for each in batch]))
+        self._in_body.update(dict.fromkeys([each.key for each in batch]))
         return batch
 
     def finish_batch(self, batch: list[ReceivedSample[Value]]) -> None:
         """Accept the samples of a batch that the loop body has not acknowledged, and send the acknowledgments."""
-        for each in batch:
-            self.acknowledge_once(each, AckResponse.ACCEPTED)
+        self._acknowledge_once([each.key for each in batch], AckResponse.ACCEPTED)
         self.flush()
 
     def abandon(self, response: AckResponse) -> None:
         """Acknowledge, with this response, the samples of batches whose loops were left."""
-        for identity in self._in_body:
-            if self.state.holds(identity):
-                self.state.acknowledge(identity, response)
-        self._in_body.clear()
+        self._acknowledge_once(list(self._in_body), response)
 
     def process(
         self,
@@ -363,26 +394,31 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     def begin(self, sample: ReceivedSample[Value]) -> None:
         """Register that a handler is processing a sample, for `acknowledge_once`."""
-        self._in_body[sample.identity] = None
+        self._in_body[sample.key] = None
 
     def acknowledge_once(self, sample: ReceivedSample[Value], response: AckResponse) -> None:
         """Acknowledge a sample, unless its handler did.
 
         A sample that the handler rejected may have been received again: that delivery is not acknowledged here.
         """
-        if sample.identity in self._in_body:
-            del self._in_body[sample.identity]
-            if self.state.holds(sample.identity):
-                self.state.acknowledge(sample.identity, response)
+        self._acknowledge_once((sample.key,), response)
 
-    def answer(self, sample: ReceivedSample[Value] | Delivery, response: AckResponse) -> None:
-        """Acknowledge a sample with the program's response.
+    def _acknowledge_once(self, keys: Iterable[bytes], response: AckResponse) -> None:
+        ours = [key for key in keys if key in self._in_body]
+        for key in ours:
+            del self._in_body[key]
+        self.state.acknowledge([key for key in ours if self.state.holds(key)], response)
+
+    def answer(self, keys: Iterable[bytes], response: AckResponse) -> None:
+        """Acknowledge samples, by their keys, with the program's response.
 
         Raises:
-            UsageError: the sample was acknowledged before, or was received by another consumer.
+            UsageError: a sample was acknowledged before, or was received by another consumer.
         """
-        self.state.acknowledge(sample.identity, response)
-        self._in_body.pop(sample.identity, None)
+        self.state.acknowledge(keys, response)
+        if self._in_body:
+            for key in keys:
+                self._in_body.pop(key, None)
 
     def acknowledge(
         self,
@@ -415,8 +451,9 @@ class QueueConsumer(Wrapper, Generic[Value]):
         samples: ReceivedSample[Value] | Delivery | Iterable[ReceivedSample[Value] | Delivery],
         response: AckResponse,
     ) -> None:
-        for each in (samples,) if isinstance(samples, ReceivedSample | Delivery) else samples:
-            self.answer(each, response)
+        given = (samples,) if isinstance(samples, ReceivedSample | Delivery) else samples
+        keys = [frames.key_of(each.identity) if isinstance(each, Delivery) else each.key for each in given]
+        self.answer(keys, response)
 
     def acknowledge_all(self, accepted: bool | None = None) -> int:
         """Acknowledge every sample received so far; return their number. `accepted` is deprecated: see `reject_all`."""
@@ -481,8 +518,10 @@ class QueueConsumer(Wrapper, Generic[Value]):
         """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         state = self.state
         for change in self._port.poll():
-            if type(change) is Delivery:
+            if type(change) is Arrivals:
                 state.receive(change)
+            elif type(change) is QueueEnd:
+                state.receive_end(change)
             else:
                 self._is_matched = type(change) is QueueAppeared
                 state.forget_epoch()
@@ -511,4 +550,4 @@ def bounded(size: int, max_samples: int | None, finished: int) -> int:
 
 
 def _response(accepted: bool | None) -> AckResponse:
-    return AckResponse.REJECTED if accepted is False else AckResponse.ACCEPTED
+    return _REJECTED if accepted is False else _ACCEPTED

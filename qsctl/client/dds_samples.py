@@ -130,7 +130,10 @@ class DdsSamples:
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
         """Acknowledge a sample: True accepts it, False rejects it [QS 2.5]."""
         consumer = self._consumers[delivery.queue]
-        consumer.state.acknowledge(delivery.identity, AckResponse.ACCEPTED if ok else AckResponse.REJECTED)
+        if ok:
+            consumer.acknowledge(delivery)
+        else:
+            consumer.reject(delivery)
         if not consumer.state.touched_count:
             consumer.flush()
 

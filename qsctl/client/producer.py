@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from contextlib import contextmanager
+from operator import itemgetter
 from typing import Final, Generic, TypeAlias, TypedDict, Unpack, overload
 
 import msgspec
@@ -15,8 +16,16 @@ import msgspec
 from qsctl.client._retry import Retry
 from qsctl.client.codec import Codec, Value, codec_of
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
-from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
-from qsctl.core.messages import SampleFlag, WriteAcknowledgment
+from qsctl.core.client.producer import (
+    WINDOW_COUNT,
+    Outcomes,
+    Producer,
+    QueueAnswers,
+    SampleTraits,
+    WriteOutcome,
+    ranges_of,
+)
+from qsctl.core.messages import SampleFlag
 from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -25,6 +34,8 @@ from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.peers.matches import DeletedByCommand, QueueAppeared, QueueVanished
 
 _REPLICATE: Final = int(SampleFlag.REPLICATE)
+_PLAIN: Final = (INFINITE_NS, NIL_GUID, NIL_IDENTITY, False)
+"""The arguments of `write` by which a sample has no traits."""
 
 ACKNOWLEDGED_KEPT_COUNT: Final = 100_000
 """Acknowledged samples that a producer keeps for `pop_acknowledged`: where it is never called memory must not grow."""
@@ -118,9 +129,10 @@ class QueueProducer(Wrapper, Generic[Value]):
             self._unreported: deque[ApplicationAcknowledgment] = deque()
             self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
             self._session.domain.add(self._port)
-            self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
+            self._acknowledged: deque[Outcomes] = deque()
+            self._acknowledged_count = 0
             self._rejected_count = 0
-            self._awaited: dict[SampleIdentity, bool | None] = {}
+            self._awaiting: list[AwaitedSamples[Value]] = []
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
@@ -188,17 +200,14 @@ class QueueProducer(Wrapper, Generic[Value]):
         """
         payload = self._codec.encode(value)
         require_size(len(payload))
+        state = self.state
         # What is in the window is named only where it is to be read: a thousand identities cost more than the wait.
-        if not self.state.has_room and not self._run_until(self.has_room, timeout_s):
+        if not state.has_room and not self._run_until(self.has_room, timeout_s):
             raise no_answer(f"room in the window of {self.unacknowledged_text()}", timeout_s)
-        return self.state.write(
-            payload,
-            identity=identity,
-            lifespan_ns=lifespan_ns,
-            related_source_guid=related_source_guid,
-            related_identity=related_identity,
-            flags=_REPLICATE if replicate else 0,
-        )
+        if (lifespan_ns, related_source_guid, related_identity, replicate) == _PLAIN:
+            return state.write(payload, identity)
+        flags = _REPLICATE if replicate else 0
+        return state.write(payload, identity, SampleTraits(lifespan_ns, related_source_guid, related_identity, flags))
 
     def write_many(self, values: Iterable[Value], *, timeout_s: float = 10.0) -> list[Value]:
         """Write all values of an iterable, and wait for their acknowledgments; return the rejected values.
@@ -215,26 +224,22 @@ class QueueProducer(Wrapper, Generic[Value]):
             NoAnswer: the window stayed full, or a queue did not acknowledge in time; names the samples.
             UsageError: a sample is too large.
         """
-        many = ManyWritten[Value](self)
-        try:
+        with self.awaiting() as many:
             for value in values:
-                many.add(value, self.write_attempt(value, None, INFINITE_NS, timeout_s))
-            if not self._run_until(many.is_acknowledged, timeout_s):
+                many.write(value, timeout_s=timeout_s)
+            if not self._run_until(many.are_acknowledged, timeout_s):
                 raise no_answer(f"the acknowledgment of {self.unacknowledged_text()}", timeout_s)
+            return many.rejected()
+
+    @contextmanager
+    def awaiting(self) -> Iterator[AwaitedSamples[Value]]:
+        """Report the outcomes of the samples that are written by what this yields there only, within the block."""
+        awaited = AwaitedSamples(self)
+        self._awaiting.append(awaited)
+        try:
+            yield awaited
         finally:
-            many.forget()
-        return many.rejected
-
-    def pop_outcome_or_none(self, identity: SampleIdentity) -> bool | None:
-        """Return whether a sample of `write_attempt` was accepted, and forget the outcome; None: not yet known."""
-        accepted = self._awaited[identity]
-        if accepted is not None:
-            del self._awaited[identity]
-        return accepted
-
-    def forget_outcome(self, identity: SampleIdentity) -> None:
-        """Report the outcome of a sample of `write_attempt` like that of any other sample."""
-        self._awaited.pop(identity, None)
+            self._awaiting.remove(awaited)
 
     def write_until_accepted(
         self,
@@ -264,36 +269,15 @@ class QueueProducer(Wrapper, Generic[Value]):
             UsageError: the sample is too large.
         """
         pauses = retry.pauses()
-        identity = self.write_attempt(value, None, lifespan_ns, timeout_s)
+        identity: SampleIdentity | None = None
         while True:
-            self._run_until(partial(self.has_outcome, identity), timeout_s)
-            if self.pop_outcome(identity, timeout_s):
+            with self.awaiting() as attempt:
+                identity = attempt.write(value, identity, lifespan_ns, timeout_s)
+                if not self._run_until(attempt.are_acknowledged, timeout_s):
+                    raise no_answer(f"the acknowledgment of sample {identity}", timeout_s)
+            if not attempt.rejected():
                 return identity
             self._run_until(lambda: self._is_stopping, self.next_pause(pauses, identity, retry))
-            self.write_attempt(value, identity, lifespan_ns, timeout_s)
-
-    def write_attempt(
-        self, value: Value, identity: SampleIdentity | None, lifespan_ns: Nanoseconds, timeout_s: float
-    ) -> SampleIdentity:
-        """Write a sample whose outcome is returned by `pop_outcome` only."""
-        identity = self.write(value, identity=identity, lifespan_ns=lifespan_ns, timeout_s=timeout_s)
-        self._awaited[identity] = None
-        return identity
-
-    def has_outcome(self, identity: SampleIdentity) -> bool:
-        """Return whether a sample of `write_attempt` was accepted or rejected."""
-        return self._awaited[identity] is not None
-
-    def pop_outcome(self, identity: SampleIdentity, timeout_s: float) -> bool:
-        """Wait for the outcome of a sample of `write_attempt`; return whether it was accepted, and forget it.
-
-        Raises:
-            NoAnswer: the sample was not acknowledged in time.
-        """
-        accepted = self._awaited.pop(identity)
-        if accepted is None:
-            raise no_answer(f"the acknowledgment of sample {identity}", timeout_s)
-        return accepted
 
     def next_pause(self, pauses: Iterator[float], identity: SampleIdentity, retry: Retry) -> float:
         """Return the pause before the next attempt.
@@ -344,9 +328,15 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Return the samples acknowledged since the last call, in that order; at most the last
         `ACKNOWLEDGED_KEPT_COUNT`.
         """
-        acknowledged = list(self._acknowledged)
+        guid = self.state.writer_guid
+        acknowledged = [
+            WriteOutcome(SampleIdentity(guid, number), each.accepted)
+            for each in self._acknowledged
+            for number in each.numbers
+        ]
         self._acknowledged.clear()
-        return acknowledged
+        self._acknowledged_count = 0
+        return acknowledged[-ACKNOWLEDGED_KEPT_COUNT:]
 
     def replace_listener(self, listener: AcknowledgmentListener) -> AcknowledgmentListener | None:
         """Replace the listener, if one was given; return the former one."""
@@ -359,11 +349,15 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Process received messages and put messages to be sent into the DDS ports; do not wait."""
         self._send()  # first: a sample is late by what is done before, an acknowledgment is not
         for change in self._port.poll():
-            if type(change) is WriteAcknowledgment:
-                if self.state.receive(change) and self._listener is not None:
-                    self._unreported.append(
-                        ApplicationAcknowledgment(change.queue, change.identity, bool(change.response))
-                    )
+            if type(change) is QueueAnswers:
+                answered = self.state.receive(change)
+                if self._listener is not None:
+                    self._unreported += [
+                        ApplicationAcknowledgment(
+                            change.queue, SampleIdentity(self.state.writer_guid, number), change.accepted
+                        )
+                        for number in answered
+                    ]
             elif type(change) is DeletedByCommand:
                 refused = self.state.queue_deleted(change.queue)
                 if self._listener is not None:
@@ -373,56 +367,68 @@ class QueueProducer(Wrapper, Generic[Value]):
             elif type(change) is QueueVanished:
                 self.state.queue_vanished(change.queue)
         self._send()
-        acknowledged = self.state.pop_outcomes()
-        if acknowledged and self._awaited:
-            for each in acknowledged:
-                if each.identity in self._awaited:
-                    self._awaited[each.identity] = each.accepted
-            acknowledged = [each for each in acknowledged if each.identity not in self._awaited]
-        if acknowledged:
-            self._acknowledged += acknowledged
-            self._rejected_count += sum(not each.accepted for each in acknowledged)
+        for outcomes in self.state.pop_outcomes():
+            self._report(outcomes)
         while self._unreported and self._listener is not None:
             # One that writes or waits comes back here: what it has not been called with yet stays, in order.
             self._listener(self._unreported.popleft())
 
+    def _report(self, outcomes: Outcomes) -> None:
+        for each in self._awaiting:
+            outcomes = each.receive(outcomes)
+        if not outcomes.numbers:
+            return
+        count = len(outcomes.numbers)
+        self._rejected_count += 0 if outcomes.accepted else count
+        self._acknowledged.append(outcomes)
+        self._acknowledged_count += count
+        while self._acknowledged_count - len(self._acknowledged[0].numbers) >= ACKNOWLEDGED_KEPT_COUNT:
+            self._acknowledged_count -= len(self._acknowledged.popleft().numbers)
+
     def _send(self) -> None:
-        writes = self.state.pop_writes()
-        if writes:
-            self._port.send(writes)
+        runs = self.state.pop_runs()
+        if runs:
+            self._port.send_runs(runs)
             self._port.flush()
 
 
-class ManyWritten(Generic[Value]):
-    """The samples of one `write_many` that await acknowledgment, oldest first, and the rejected values.
-
-    The window bounds their number; acknowledgments are processed in order, beginning with the oldest sample.
-    """
+class AwaitedSamples(Generic[Value]):
+    """Samples whose outcomes the call that writes them awaits; the values of the rejected ones."""
 
     def __init__(self, producer: QueueProducer[Value]) -> None:
         self._producer = producer
-        self._awaited: deque[tuple[SampleIdentity, Value]] = deque()
-        self.rejected: list[Value] = []
+        self._values: dict[int, Value] = {}
+        self._rejected: dict[int, Value] = {}
 
-    def add(self, value: Value, identity: SampleIdentity) -> None:
-        """Register a sample of `write_attempt` that awaits acknowledgment."""
-        self._awaited.append((identity, value))
-        self.is_acknowledged()
+    def write(
+        self,
+        value: Value,
+        identity: SampleIdentity | None = None,
+        lifespan_ns: Nanoseconds = INFINITE_NS,
+        timeout_s: float = 0.0,
+    ) -> SampleIdentity:
+        """Write a sample as the producer does, and await its outcome."""
+        identity = self._producer.write(value, identity=identity, lifespan_ns=lifespan_ns, timeout_s=timeout_s)
+        self._values[identity.sequence_number] = value
+        return identity
 
-    def is_acknowledged(self) -> bool:
+    def receive(self, outcomes: Outcomes) -> Outcomes:
+        """Process the outcomes of these samples; return those of others."""
+        values, (numbers, accepted) = self._values, outcomes
+        others = [number for number in numbers if number not in values]
+        if len(others) == len(numbers):
+            return outcomes
+        for number in numbers:
+            if number in values:
+                value = values.pop(number)
+                if not accepted:
+                    self._rejected[number] = value
+        return Outcomes(others, accepted)
+
+    def are_acknowledged(self) -> bool:
         """Return whether every sample is acknowledged."""
-        while self._awaited:
-            identity, value = self._awaited[0]
-            accepted = self._producer.pop_outcome_or_none(identity)
-            if accepted is None:
-                return False
-            if not accepted:
-                self.rejected.append(value)
-            self._awaited.popleft()
-        return True
+        return not self._values
 
-    def forget(self) -> None:
-        """Drop all samples that await acknowledgment."""
-        for identity, _ in self._awaited:
-            self._producer.forget_outcome(identity)
-        self._awaited.clear()
+    def rejected(self) -> list[Value]:
+        """Return the values of the rejected samples, in the order of their numbers, which is that of writing."""
+        return [value for _, value in sorted(self._rejected.items(), key=itemgetter(0))]

@@ -113,7 +113,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
                 session=self._session,
             )
             self._producer = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
-            self.state = Replier(self._consumer.state, self._producer.state)
+            self.state = Replier(self._producer.state)
 
     @property
     def request_queue(self) -> str:
@@ -185,7 +185,7 @@ class QueueReplier(Wrapper, Generic[Request, Reply]):
         self._require(self.has_room, ROOM_TIMEOUT_S, "room in the window")
         identity = self.state.reply(request.delivery, payload)
         if finish:
-            self.state.finish(request.delivery)
+            self._consumer.acknowledge(request)
         self.turn()
         return identity
 

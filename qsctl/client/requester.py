@@ -123,7 +123,10 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
             self._consumer = QueueConsumer(
                 reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
             )
-            self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
+            consumer = self._consumer
+            self.state = Requester(
+                self._producer.state, consumer.deliveries, consumer.acknowledge, acknowledges=acknowledges
+            )
             self._rejected: set[SampleIdentity] = set()
 
     @property
@@ -206,7 +209,7 @@ class QueueRequester(Wrapper, Generic[Request, Reply]):
         Raises:
             UsageError: a reply was acknowledged before.
         """
-        self.state.acknowledge(replies)
+        self._consumer.acknowledge(replies)
 
     def close(self) -> None:
         """Send pending messages, then leave: unacknowledged replies return to the queue as redelivered."""

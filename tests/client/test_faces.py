@@ -20,12 +20,10 @@ OF_TASKS_ALONE = {"aclose", "write_all"}
 """`write_all` yields to other tasks between samples; a loop that blocks does it by itself."""
 
 WITHOUT_WAITING = {
-    "abandon", "acknowledge_once", "answer", "begin", "close", "finish_batch", "forget_outcome", "leave",
-    "pauses", "pop_outcome_or_none", "receive_batch",
-    "has_feedback", "has_outcome", "has_queue", "has_replies", "has_room", "has_samples",
-    "has_samples_or_end", "has_samples_or_stops",
-    "is_acknowledged", "next_pause", "only_reply", "pop_outcome", "replace_listener", "turn", "unacknowledged_text",
-    "write_attempt",
+    "abandon", "acknowledge_once", "answer", "awaiting", "begin", "close", "deliveries", "finish_batch", "leave",
+    "pauses", "receive_batch",
+    "has_feedback", "has_queue", "has_replies", "has_room", "has_samples", "has_samples_or_end", "has_samples_or_stops",
+    "is_acknowledged", "next_pause", "only_reply", "replace_listener", "turn", "unacknowledged_text",
 }  # fmt: skip
 """What the awaitable wrappers are made with; `close` is `aclose` there."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from qsctl.client import JsonCodec, MsgpackCodec
 from qsctl.client.codec import RawOctets
 from qsctl.client.consumer import ReceivedSample
-from qsctl.core.messages import Delivery
+from qsctl.core.client.consumer import Arrivals, QueueReader
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, SampleIdentity
+from qsctl.transport.dds.wire import frames
 
 pytest.importorskip("opentelemetry.sdk", reason="OpenTelemetry's SDK is not installed")
 
@@ -42,8 +44,12 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 
 
 def sample_of(payload: bytes) -> ReceivedSample[Any]:
-    delivery = Delivery("Orders@S", NIL_GUID, 1, SampleIdentity(NIL_GUID, 1), payload)
-    return ReceivedSample(None, delivery, payload)  # type: ignore[arg-type]
+    packed = frames.pack_sample(SampleIdentity(NIL_GUID, 1), payload)
+    (arrived,) = frames.parse_arrivals(frames.frame_of([packed]))
+    assert isinstance(arrived, Arrivals)
+    (octets,) = arrived.samples.values()
+    consumer: Any = SimpleNamespace(state=QueueReader("Orders@S", NIL_GUID))
+    return ReceivedSample(consumer, octets, payload)
 
 
 @pytest.mark.parametrize("kind", [JsonCodec, MsgpackCodec])

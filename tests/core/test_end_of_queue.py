@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from qsctl.core.client.consumer import QueueReader
+from qsctl.core.client.consumer import Arrivals, QueueEnd, QueueReader
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import (
     QUESTION_NUMBER_MIN,
@@ -113,21 +113,20 @@ def test_a_producer_cannot_end_a_queue() -> None:
     assert delivery.flags == 0
 
 
-@pytest.mark.parametrize("flags", [int(SampleFlag.END_OF_QUEUE), int(SampleFlag.END_OF_QUEUE) | 5 << 16])
-def test_a_consumer_counts_answers_to_its_latest_question(flags: int) -> None:
-    consumer = QueueReader("T@S", ONE)
+@pytest.mark.parametrize("epoch", [0, 5])
+def test_a_consumer_counts_answers_to_its_latest_question(epoch: int) -> None:
+    consumer: QueueReader[SampleIdentity, None] = QueueReader("T@S", ONE)
     former, latest = consumer.ask(), consumer.ask()
     for each in (former, latest, latest):
-        consumer.receive(Delivery("T@S", ONE, 0, each.identity, b"", flags=flags))
-    assert (consumer.end_count, consumer.waiting_count, consumer.held_count) == (2, 0, 0)
+        consumer.receive_end(QueueEnd(each.sequence_number, epoch))
+    assert (consumer.end_count, consumer.waiting_count) == (2, 0)
     consumer.ask()
     assert consumer.end_count == 0
 
 
 def test_an_answer_of_a_former_master_does_not_count() -> None:
-    consumer = QueueReader("T@S", ONE)
-    consumer.receive(Delivery("T@S", ONE, 1, SampleIdentity(WRITER, 1), b"x", flags=6 << 16))
+    consumer: QueueReader[SampleIdentity, None] = QueueReader("T@S", ONE)
+    consumer.receive(Arrivals({SampleIdentity(WRITER, 1): None}, epoch=6))
     asked = consumer.ask()
-    end = int(SampleFlag.END_OF_QUEUE) | 5 << 16
-    assert not consumer.receive(Delivery("T@S", ONE, 0, asked.identity, b"", flags=end))
-    assert consumer.end_count == 0
+    consumer.receive_end(QueueEnd(asked.sequence_number, epoch=5))
+    assert (consumer.end_count, consumer.refused_count) == (0, 1)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qsctl.core.admin.command import GetData, GetMessages, GetStatus, Shutdown
-from qsctl.core.client.consumer import QueueReader
-from qsctl.core.client.producer import Producer
+from qsctl.core.client.consumer import QueueEnd, QueueReader
+from qsctl.core.client.producer import Producer, QueueAnswers
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid, counted_incarnations
@@ -50,18 +50,25 @@ def writes(data: bytes) -> None:
     ready = engine.take_ready()
     sent = [each for each in ready.messages if type(each).__name__ == "Delivery"]
     for frame, _ in frames.frames_of(frames.pack_deliveries(sent)):
-        frames.parse_deliveries(frame, "P/S/Orders", CONSUMER)
+        frames.parse_arrivals(frame)
     answered = [each for each in ready.messages if isinstance(each, WriteAcknowledgment)]
     frames.parse_answers(frames.answers_of(NIL_GUID, "Orders@S", frames.pack_answers(answered)))
 
 
 def deliveries(data: bytes) -> None:
-    consumer = QueueReader("Orders@S", CONSUMER)
-    for each in frames.parse_deliveries(data, "Orders@S", CONSUMER)[:64]:
-        consumer.receive(each)
-    consumer.deliver(64)
-    consumer.acknowledge_all()
-    frames.answers_of(CONSUMER, "Orders@S", frames.pack_answers(consumer.pop_answers()))
+    consumer: QueueReader[bytes, frames.SampleOctets] = QueueReader("Orders@S", CONSUMER)
+    for each in frames.parse_arrivals(data):
+        if isinstance(each, QueueEnd):
+            consumer.receive_end(each)
+        else:
+            consumer.receive(each)
+    deliveries = [frames.delivery_of(each, "Orders@S", CONSUMER) for each in consumer.deliver(64)]
+    count = consumer.acknowledge_all()
+    answers = [
+        frames.parse_answers(each) for each in frames.answer_frames(CONSUMER, "Orders@S", consumer.pop_answers())
+    ]
+    assert [each for frame in answers for each in frame.identities] == [each.identity for each in deliveries]
+    assert len(deliveries) == count
 
 
 def consumer_answers(data: bytes) -> None:
@@ -78,13 +85,15 @@ def consumer_answers(data: bytes) -> None:
 
 
 def producer_answers(data: bytes) -> None:
-    frame = frames.parse_answers(data)
+    frame = frames.parse_answer_runs(data, CONSUMER)
+    of_this = [each for each in frames.parse_answers(data).identities if each.writer_guid == CONSUMER]
+    assert sum(len(numbers) for numbers, _ in frame.runs) == len(of_this)
     producer = Producer("Orders", CONSUMER, window_count=16)
     producer.queue_appeared("Orders@S", True)
     producer.write(b"x")
     producer.pop_writes()
-    for identity in frame.identities:
-        producer.receive(WriteAcknowledgment(frame.queue_name, identity, AckResponse.ACCEPTED))
+    for numbers, response in frame.runs:
+        producer.receive(QueueAnswers(frame.queue_name, numbers, response == AckResponse.ACCEPTED))
     producer.pop_outcomes()
 
 

@@ -8,7 +8,8 @@ import pytest
 from cyclonedds.sub import DataReader, Subscriber
 from msgspec.structs import replace
 
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
+from qsctl.core.client.consumer import Arrivals, SampleAnswers
+from qsctl.core.messages import AckResponse, ConsumerAvailability
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.clients.client_domain import ClientDomain
@@ -31,7 +32,7 @@ from tests.dds.domains import claim_domain, release_domain
 from tests.patience import eventually
 
 GUID = Guid(bytes(range(16)))
-ANSWER = Acknowledgment(consumer_topic("T", "S"), GUID, SampleIdentity(Guid(bytes(16)), 7), AckResponse.ACCEPTED)
+ANSWERED = SampleIdentity(Guid(bytes(16)), 7)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_answers_wait_until_the_announced_queue_reads_them(
     client.add(port)
     announcement = announce(service)
     assert eventually(lambda: [client.turn(1_000_000), is_announced(client)][1])
-    port.send([ANSWER])
+    port.send([SampleAnswers(AckResponse.ACCEPTED, [frames.key_of(ANSWERED)])])
     assert not port.flush(), "it waits"
     assert port.poll() == [], "nor is the queue matched"
     answers = open_reader(service, consumer_acknowledgment_topic("T", "S"), WireAcknowledgmentFrame)
@@ -80,7 +81,7 @@ def test_answers_wait_until_the_announced_queue_reads_them(
         return bool(taken)
 
     assert eventually(has_come), "the answer is lost"
-    assert frames.parse_answers(taken[0])[2:] == ([ANSWER.identity], [1])
+    assert frames.parse_answers(taken[0])[2:] == ([ANSWERED], [1])
     assert [type(each) for each in port.poll()] == [QueueAppeared]
     assert port.flush()
     announcement.close()
@@ -153,7 +154,8 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
         assert eventually(lambda: bool(beside.take()))
 
     def numbers() -> list[int]:
-        return [each.identity.sequence_number for each in port.poll() if isinstance(each, Delivery)]
+        arrived = [each for each in port.poll() if isinstance(each, Arrivals)]
+        return [frames.identity_of(key).sequence_number for each in arrived for key in each.samples]
 
     write(1)
     assert numbers() == [1]

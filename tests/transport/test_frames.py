@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.core.messages import AckResponse, Delivery
+from qsctl.core.client.consumer import Arrivals, QueueEnd, SampleAnswers
+from qsctl.core.client.producer import OutgoingRun, SampleTraits
+from qsctl.core.messages import AckResponse, Delivery, SampleFlag
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.wire import frames, raw
 from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame, WireFrame
+
+GUID = Guid(b"g" * 16)
+END = int(SampleFlag.END_OF_QUEUE)
+PARSERS: tuple[Callable[[bytes], object], ...] = (
+    lambda data: frames.parse_frame(data, "P", "T"),
+    frames.parse_arrivals,
+    frames.parse_answers,
+    lambda data: frames.parse_answer_runs(data, GUID),
+)
 
 guids = st.binary(min_size=16, max_size=16).map(Guid)
 identities = st.builds(SampleIdentity, guids, st.integers(0, 2**63 - 1))
@@ -72,26 +85,145 @@ def test_deliveries_are_packed_like_any_sample_and_related_to_their_consumer(
     ]
     assert frames.pack_deliveries(deliveries) == [frames.pack_sample(*each[:7]) for each in given_samples]
     frame = frames.frame_of(frames.pack_deliveries(deliveries))
-    assert [each.identity for each in frames.parse_deliveries(frame, "Q", NIL_GUID)] == [
-        each[0] for each in given_samples
+    assert frames.parse_frame(frame, "P", "Q") == frames.parse_frame(
+        frames.frame_of([frames.pack_sample(*each[:7]) for each in given_samples]), "P", "Q"
+    )
+
+
+def deliveries_in(frame: bytes) -> list[Delivery]:
+    """The samples of a frame without the end of a queue, as a program is given them."""
+    return [
+        frames.delivery_of(octets, "Q", GUID)
+        for arrivals in frames.parse_arrivals(frame)
+        if isinstance(arrivals, Arrivals)
+        for octets in arrivals.samples.values()
     ]
 
 
-@given(st.lists(st.tuples(samples, st.integers(1, 2**31)), min_size=1, max_size=5))
+@given(st.lists(samples, max_size=5, unique_by=lambda each: each[0]))
+def test_a_consumer_is_given_what_was_packed(given_samples: list[tuple[Any, ...]]) -> None:
+    arrived = frames.parse_arrivals(frames.frame_of([frames.pack_sample(*each) for each in given_samples]))
+    ends = [
+        (identity.sequence_number, flags >> 16)
+        for identity, *_, flags, _ in given_samples
+        if identity.writer_guid == NIL_GUID and flags & SampleFlag.END_OF_QUEUE
+    ]
+    assert [(each.question, each.epoch) for each in arrived if isinstance(each, QueueEnd)] == ends
+    found = [
+        (
+            frames.delivery_of(octets, "Q", GUID),
+            frames.flags_of_octets(octets) >> 16 == each.epoch and frames.key_of(frames.identity_of(key)) == key,
+        )
+        for each in arrived
+        if isinstance(each, Arrivals)
+        for key, octets in each.samples.items()
+    ]
+    assert all(is_consistent for _, is_consistent in found)
+    assert [
+        (
+            each.identity,
+            each.payload,
+            each.source_guid,
+            each.related_source_guid,
+            each.related_identity,
+            each.related_reader_guid,
+            each.flags,
+        )
+        for each, _ in found
+    ] == [
+        each[:7] for each in given_samples if each[0].writer_guid != NIL_GUID or not each[6] & SampleFlag.END_OF_QUEUE
+    ]
+    assert {(each.queue, each.consumer_guid) for each, _ in found} <= {("Q", GUID)}
+
+
+@pytest.mark.parametrize("flags", [0, 5 << 16, 1])
+def test_the_samples_of_one_epoch_arrive_together(flags: int) -> None:
+    """What the queue marks beside, such as the last sample of a queue, does not divide a frame."""
+    last = flags | SampleFlag.LAST_SHARED_READER_QUEUE
+    packed = [frames.pack_sample(SampleIdentity(GUID, at), b"x", flags=last if at == 3 else flags) for at in range(4)]
+    (arrived,) = frames.parse_arrivals(frames.frame_of(packed))
+    assert isinstance(arrived, Arrivals)
+    assert (len(arrived.samples), arrived.epoch) == (4, flags >> 16)
+
+
+@given(
+    st.integers(1, 2**63 - 9) | st.integers(2**32 - 6, 2**32),
+    st.lists(st.binary(max_size=9), min_size=1, max_size=8) | st.lists(st.just(b"12345"), min_size=1, max_size=8),
+    st.builds(SampleTraits, lifespans, guids, st.just(NIL_IDENTITY) | identities, st.integers(0, 2**16 - 1)),
+    guids,
+)
+def test_a_run_is_packed_like_its_samples(
+    first: int, payloads: list[bytes], traits: SampleTraits, source: Guid
+) -> None:
+    run = OutgoingRun("T", GUID, source, traits, first, payloads)
+    assert frames.pack_run(run) == [
+        frames.pack_sample(
+            each.identity, each.payload, each.source_guid, each.related_source_guid, each.related_identity,
+            each.related_reader_guid, each.flags, each.lifespan_ns,
+        )
+        for each in run.writes()
+    ]  # fmt: skip
+    assert [each.identity.sequence_number for each in run.writes()] == list(range(first, first + len(payloads)))
+
+
+numbers = st.integers(0, 2**63 - 1) | st.integers(2**32 - 3, 2**32 + 3) | st.integers(1, 9)
+answered = st.tuples(st.sampled_from([GUID, Guid(b"o" * 16)]), numbers, st.sampled_from([0, 1, 1, 0x10001]))
+consecutive = st.builds(
+    lambda first, count: [(GUID, number, 1) for number in range(first, first + count)], numbers, st.integers(1, 9)
+)
+
+
+@given(
+    st.lists(answered, max_size=9)
+    | consecutive
+    | st.lists(consecutive, max_size=3).map(lambda each: list(chain(*each)))
+)
+def test_a_producer_is_given_its_answers_in_runs(answers: list[tuple[Guid, int, int]]) -> None:
+    identities = [SampleIdentity(guid, min(number, 2**63 - 1)) for guid, number, _ in answers]
+    packed = [frames.pack_answer(each, response) for each, (_, _, response) in zip(identities, answers, strict=True)]
+    data = frames.answers_of(NIL_GUID, "T@S", packed)
+    sender, name, count, runs = frames.parse_answer_runs(data, GUID)
+    whole = frames.parse_answers(data)
+    assert (sender, name, count) == (whole.sender, whole.queue_name, len(whole.identities))
+    assert [(number, response) for numbers, response in runs for number in numbers] == [
+        (identity.sequence_number, response)
+        for identity, response in zip(whole.identities, whole.responses, strict=True)
+        if identity.writer_guid == GUID
+    ]
+    assert all(
+        runs[at][0].stop != runs[at + 1][0].start or runs[at][1] != runs[at + 1][1] for at in range(len(runs) - 1)
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from(AckResponse), st.lists(identities, min_size=1, max_size=4)), max_size=4))
+def test_answers_by_keys_are_packed_like_single_ones(answers: list[tuple[AckResponse, list[SampleIdentity]]]) -> None:
+    by_keys = [SampleAnswers(response, list(map(frames.key_of, each))) for response, each in answers]
+    singly = [frames.pack_answer(each, response) for response, group in answers for each in group]
+    whole = [frames.answers_of(GUID, "T@S", singly)] if singly else []
+    assert frames.answer_frames(GUID, "T@S", by_keys) == whole
+
+
+def test_more_answers_than_a_frame_holds_are_several_frames() -> None:
+    keys = [frames.key_of(SampleIdentity(GUID, number)) for number in range(frames.ANSWERS_MAX + 1)]
+    packed = frames.answer_frames(GUID, "T@S", [SampleAnswers(AckResponse.ACCEPTED, keys)])
+    first, second = map(frames.parse_answers, packed)
+    assert (len(first.identities), len(second.identities)) == (frames.ANSWERS_MAX, 1)
+    assert [each.sequence_number for each in (first.identities + second.identities)] == list(range(len(keys)))
+
+
+@given(st.lists(st.tuples(samples, st.integers(1, 2**31)), min_size=1, max_size=5, unique_by=lambda each: each[0][0]))
 def test_a_consumer_is_sent_the_number_of_the_attempt(given_samples: list[tuple[tuple[Any, ...], int]]) -> None:
     deliveries = [
-        Delivery("Q", reader, 0, identity, payload, source, related_source, related, NIL_GUID, flags, attempt)
+        Delivery("Q", reader, 0, identity, payload, source, related_source, related, NIL_GUID, flags & ~END, attempt)
         for (identity, payload, source, related_source, related, reader, flags, _), attempt in given_samples
     ]
     frame = frames.frame_of(frames.pack_deliveries(deliveries))
-    assert [each.attempt for each in frames.parse_deliveries(frame, "Q", NIL_GUID)] == [
-        min(attempt, 2**31 - 2) for _, attempt in given_samples
-    ]
+    assert [each.attempt for each in deliveries_in(frame)] == [min(attempt, 2**31 - 2) for _, attempt in given_samples]
 
 
 def test_a_lifespan_is_no_attempt() -> None:
     packed = frames.pack_sample(SampleIdentity(Guid(b"w" * 16), 1), b"x", lifespan_ns=3 * 10**9 + 7)
-    (delivery,) = frames.parse_deliveries(frames.frame_of([packed]), "Q", NIL_GUID)
+    (delivery,) = deliveries_in(frames.frame_of([packed]))
     assert delivery.attempt == 1
 
 
@@ -112,9 +244,9 @@ def test_answers_give_back_what_was_packed_and_are_those_of_the_type(
 @given(st.binary(max_size=300))
 def test_no_octets_do_more_than_be_refused(octets: bytes) -> None:
     for data in (octets, frames.ENCAPSULATION + octets):
-        for parse in (lambda: frames.parse_frame(data, "P", "T"), lambda: frames.parse_answers(data)):  # noqa: B023
+        for parse in PARSERS:
             try:
-                parse()
+                parse(data)
             except frames.MalformedFrame as refusal:
                 assert str(refusal)
 
@@ -124,8 +256,9 @@ def test_a_frame_cut_anywhere_is_refused(given_samples: list[tuple[object, ...]]
     frame = frames.frame_of([frames.pack_sample(*each) for each in given_samples])  # type: ignore[arg-type]
     padding = 3
     cut = data.draw(st.integers(0, len(frame) - 1 - padding))
-    with pytest.raises(frames.MalformedFrame):
-        frames.parse_frame(frame[:cut], "P", "T")
+    for parse in PARSERS[:2]:
+        with pytest.raises(frames.MalformedFrame):
+            parse(frame[:cut])
 
 
 @pytest.mark.parametrize("at", ["identity", "related identity"])
@@ -139,10 +272,12 @@ def test_a_negative_number_is_refused_before_anything_stores_it(at: str) -> None
 
 
 def test_a_claim_of_four_billion_samples_costs_nothing() -> None:
-    with pytest.raises(frames.MalformedFrame, match="claims 4294967295 samples"):
-        frames.parse_frame(frames.ENCAPSULATION + b"\xff\xff\xff\xff" + bytes(200), "P", "T")
-    with pytest.raises(frames.MalformedFrame, match="acknowledgments"):
-        frames.parse_answers(frames.ENCAPSULATION + bytes(16) + b"\xff\xff\xff\xff" + bytes(200))
+    for parse in PARSERS[:2]:
+        with pytest.raises(frames.MalformedFrame, match="claims 4294967295 samples"):
+            parse(frames.ENCAPSULATION + b"\xff\xff\xff\xff" + bytes(200))
+    for parse in PARSERS[2:]:
+        with pytest.raises(frames.MalformedFrame, match="acknowledgments"):
+            parse(frames.ENCAPSULATION + bytes(16) + b"\xff\xff\xff\xff" + bytes(200))
 
 
 @given(st.lists(st.binary(min_size=4, max_size=20_000), max_size=40))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from qsctl.core.client.producer import QueueAnswers
 from qsctl.core.messages import AckResponse, Message, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -61,9 +62,12 @@ class Pair:
             assert time.monotonic() < deadline
             self.domain.turn(1_000_000)
             for change in self.port.poll():
-                if isinstance(change, WriteAcknowledgment):
+                if isinstance(change, QueueAnswers):
                     assert change.queue == "T@S"
-                    self.answers.append(WriteAcknowledgment(QUEUE, change.identity, change.response))
+                    response = AckResponse(change.accepted)
+                    self.answers += [
+                        WriteAcknowledgment(QUEUE, SampleIdentity(GUID, number), response) for number in change.numbers
+                    ]
             self.transport.flush()
             batch = [each for each in self.transport.poll() if isinstance(each, Write)]
             if batch:

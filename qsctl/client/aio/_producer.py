@@ -83,10 +83,12 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
         pauses, blocking = retry.pauses(), self._blocking
         known: SampleIdentity | None = None
         while True:
-            attempt = partial(blocking.write_attempt, value, known, lifespan_ns, timeout_s)
-            identity = known = await self._call(attempt, blocking.has_room, timeout_s)
-            await self._until(partial(blocking.has_outcome, identity), timeout_s)
-            if blocking.pop_outcome(identity, timeout_s):
+            with blocking.awaiting() as attempt:
+                write = partial(attempt.write, value, known, lifespan_ns, timeout_s)
+                identity = known = await self._call(write, blocking.has_room, timeout_s)
+                if not await self._until(attempt.are_acknowledged, timeout_s):
+                    raise no_answer(f"the acknowledgment of sample {identity}", timeout_s)
+            if not attempt.rejected():
                 return identity
             await anyio.sleep(blocking.next_pause(pauses, identity, retry))
 
@@ -100,21 +102,18 @@ class QueueProducer(AwaitableWrapper[producer.QueueProducer[Value]], Generic[Val
             UsageError: a sample is too large.
         """
         blocking = self._blocking
-        many = producer.ManyWritten[Value](blocking)
-        try:
+        with blocking.awaiting() as many:
             for value in values:
                 while True:
                     if not blocking.has_room() and not await self._until(blocking.has_room, timeout_s):
                         raise no_answer(f"room in the window of {blocking.unacknowledged_text()}", timeout_s)
                     async with self._turns.lock:
                         if blocking.has_room():
-                            many.add(value, blocking.write_attempt(value, None, INFINITE_NS, 0.0))
+                            many.write(value)
                             break
-            if not await self._until(many.is_acknowledged, timeout_s):
+            if not await self._until(many.are_acknowledged, timeout_s):
                 raise no_answer(f"the acknowledgment of {blocking.unacknowledged_text()}", timeout_s)
-        finally:
-            many.forget()
-        return many.rejected
+            return many.rejected()
 
     async def write_all(self, values: Iterable[Value] | AsyncIterable[Value]) -> int:
         """Write all values of an iterable, many to a frame; return their number.

@@ -2,17 +2,20 @@
 
 Decides: when a sample is complete, and which samples are sent again when a queue reappears. A sample waits for every
 acknowledging queue that was matched when it was written. Wires, clocks and blocking are left to the callers.
+
+Samples are sent and answered in runs of consecutive numbers. The window is a table of payloads. Traits of a sample, and
+the queues that it waits for where they are not those of the other samples, are in tables beside it, which are mostly
+empty: a run then costs a few calls, however long it is. A single sample is a run of one.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
+from qsctl.core.messages import Write
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -22,9 +25,6 @@ RANGES_SHOWN: Final = 5
 
 WINDOW_COUNT: Final = 1000
 """Default number of unacknowledged samples of a producer: the flow control between it and its queues."""
-
-# Reading a member of an enumeration by its name takes longer than the step it is read in.
-_REJECTED: Final = AckResponse.REJECTED
 
 SEQUENCE_NUMBER_END: Final = 2**63
 """First invalid sequence number: on the wire it is a signed and an unsigned half of 32 bits."""
@@ -50,11 +50,68 @@ class WriteOutcome(msgspec.Struct, frozen=True, gc=False):
     accepted: bool
 
 
-class _UnackedSample(msgspec.Struct, gc=False):
-    """A written sample, the queues that have not answered it, and whether one has rejected it."""
+class Outcomes(NamedTuple):
+    """The outcome that samples of one producer have in common, by their numbers."""
 
-    write: Write
-    waiting_for: frozenset[str]
+    numbers: Sequence[int]
+    accepted: bool
+
+
+class QueueAnswers(NamedTuple):
+    """A queue's equal answers to samples of one producer, by their numbers, which are different ones."""
+
+    queue: str
+    numbers: Sequence[int]
+    accepted: bool
+
+
+class SampleTraits(msgspec.Struct, frozen=True, gc=False):
+    """The members of a sample that its producer gives it besides identity and payload; see `Write`."""
+
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    flags: int = 0
+
+
+PLAIN: Final = SampleTraits()
+"""The traits of a sample that is written without any."""
+
+
+class OutgoingRun(msgspec.Struct, frozen=True, gc=False):
+    """Samples to send: of consecutive numbers, and with equal traits."""
+
+    topic_name: str
+    writer_guid: Guid
+    source_guid: Guid
+    traits: SampleTraits
+    first_number: int
+    payloads: list[bytes]
+
+    def writes(self) -> list[Write]:
+        """Return a message for each sample."""
+        traits = self.traits
+        return [
+            Write(
+                "",
+                self.topic_name,
+                SampleIdentity(self.writer_guid, number),
+                payload,
+                self.source_guid,
+                traits.related_source_guid,
+                traits.related_identity,
+                NIL_GUID,
+                traits.flags,
+                traits.lifespan_ns,
+            )
+            for number, payload in enumerate(self.payloads, self.first_number)
+        ]
+
+
+class _Mark(msgspec.Struct, frozen=True, gc=False):
+    """The queues that have not answered a sample, and whether one has rejected it."""
+
+    waiting_for: frozenset[str] = frozenset()
     rejected: bool = False
 
 
@@ -76,10 +133,15 @@ class Producer:
         self.source_guid = source_guid if source_guid != NIL_GUID else writer_guid
         self._next_number = 1
         self._queues: dict[str, bool] = {}
-        self._acknowledging: frozenset[str] = frozenset()
-        self._open: dict[int, _UnackedSample] = {}
-        self._outgoing: dict[int, Write] = {}
-        self._outcomes: deque[WriteOutcome] = deque()
+        self._open: dict[int, bytes] = {}
+        """Payloads of the samples that some queue has not answered, in the order of writing."""
+        self._usual = _Mark()
+        """The mark of the samples without one in `_marks`: they wait for the queues that acknowledge now."""
+        self._marks: dict[int, _Mark] = {}
+        self._outgoing: dict[int, bytes] = {}
+        self._traits: dict[int, SampleTraits] = {}
+        """Traits of the samples in the window, or to send, that have any."""
+        self._outcomes: list[Outcomes] = []
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
@@ -100,14 +162,15 @@ class Producer:
         """Add a matched queue of the topic; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
         was_alone = not self._queues
         self._queues[queue] = acknowledges
-        self._renew_acknowledging()
-        outgoing = {number: write for number, write in self._outgoing.items() if number not in self._open}
-        for number, each in self._open.items():
-            if was_alone and not each.waiting_for:
-                each.waiting_for = self._acknowledging
-                outgoing[number] = each.write
-            elif queue in each.waiting_for or number in self._outgoing:
-                outgoing[number] = each.write
+        self._renew_usual()
+        outgoing = {number: payload for number, payload in self._outgoing.items() if number not in self._open}
+        for number, payload in self._open.items():
+            mark = self._marks.get(number, self._usual)
+            if was_alone and not mark.waiting_for:
+                self._set_mark((number,), _Mark(self._usual.waiting_for, mark.rejected))
+                outgoing[number] = payload
+            elif queue in mark.waiting_for or number in self._outgoing:
+                outgoing[number] = payload
         self._outgoing = outgoing
         if not acknowledges:
             self._complete_unawaited()
@@ -115,34 +178,29 @@ class Producer:
     def queue_vanished(self, queue: str) -> None:
         """Remove a queue that is no longer matched; samples that another queue is to answer stop waiting for it."""
         self._queues.pop(queue, None)
-        self._renew_acknowledging()
-        for number, each in list(self._open.items()):
-            if queue in each.waiting_for and len(each.waiting_for) > 1:
-                each.waiting_for -= {queue}
-                if not self._queues.keys() & each.waiting_for and each.rejected:
-                    self._complete(number, each)
+        self._renew_usual()
+        for mark, numbers in self._by_mark(list(self._open)).items():
+            left = mark.waiting_for - {queue}
+            if left and left != mark.waiting_for:
+                self._set_mark(numbers, _Mark(left, mark.rejected))
+                if mark.rejected and not self._queues.keys() & left:
+                    self._complete(numbers, accepted=False)
 
     def queue_deleted(self, queue: str) -> list[SampleIdentity]:
         """Treat the samples that a deleted queue has not answered as rejected by it, and return their identities."""
         self._queues.pop(queue, None)
-        self._renew_acknowledging()
-        refused = [(number, each) for number, each in self._open.items() if queue in each.waiting_for]
-        for number, each in refused:
-            each.rejected = True
-            each.waiting_for -= {queue}
-            if not each.waiting_for:
-                self._complete(number, each)
-        return [each.write.identity for _, each in refused]
+        self._renew_usual()
+        refused = [number for number in self._open if queue in self._marks.get(number, self._usual).waiting_for]
+        for mark, numbers in self._by_mark(refused).items():
+            left = mark.waiting_for - {queue}
+            if left:
+                self._set_mark(numbers, _Mark(left, rejected=True))
+            else:
+                self._complete(numbers, accepted=False)
+        return [SampleIdentity(self.writer_guid, number) for number in refused]
 
     def write(
-        self,
-        payload: bytes,
-        *,
-        identity: SampleIdentity | None = None,
-        lifespan_ns: Nanoseconds = INFINITE_NS,
-        related_source_guid: Guid = NIL_GUID,
-        related_identity: SampleIdentity = NIL_IDENTITY,
-        flags: int = 0,
+        self, payload: bytes, identity: SampleIdentity | None = None, traits: SampleTraits = PLAIN
     ) -> SampleIdentity:
         """Add a sample to the window and return its identity.
 
@@ -166,56 +224,68 @@ class Producer:
             self._require_own(identity)
             number = identity.sequence_number
             self._next_number = max(self._next_number, number + 1)
-        # By position: names cost a third of a microsecond.
-        write = Write(
-            "",
-            self.topic_name,
-            identity,
-            payload,
-            self.source_guid,
-            related_source_guid,
-            related_identity,
-            NIL_GUID,
-            flags,
-            lifespan_ns,
-        )
+            self._traits.pop(number, None)
+        if traits is not PLAIN:
+            self._traits[number] = traits
         if self._queues:
-            self._outgoing[number] = write
-            if not self._acknowledging:
-                self._outcomes.append(WriteOutcome(identity, True))
+            self._outgoing[number] = payload
+            if not self._usual.waiting_for:
+                self._outcomes.append(Outcomes((number,), True))
                 return identity
-        self._open[number] = _UnackedSample(write, self._acknowledging)
+        self._open[number] = payload
         return identity
 
-    def receive(self, answer: WriteAcknowledgment) -> bool:
-        """Process a queue's answer; return False if the sample is another writer's or was acknowledged before."""
-        number = answer.identity.sequence_number
-        each = self._open.get(number)
-        if each is None or answer.identity.writer_guid != self.writer_guid:
-            return False
-        if answer.response == _REJECTED:
-            each.rejected = True
-        if len(each.waiting_for) > 1:
-            each.waiting_for -= {answer.queue}
-        elif answer.queue in each.waiting_for or not each.waiting_for:
-            self._complete(number, each)
-        return True
+    def receive(self, answers: QueueAnswers) -> Sequence[int]:
+        """Process a queue's answers; return the numbers of those samples that were not acknowledged before."""
+        queue, numbers, accepted = answers
+        found: Sequence[int] = [number for number in numbers if number in self._open]
+        if len(found) == len(numbers):
+            found = numbers
+        for mark, group in self._by_mark(found).items():
+            rejected = mark.rejected or not accepted
+            if len(mark.waiting_for) > 1:
+                self._set_mark(group, _Mark(mark.waiting_for - {queue}, rejected))
+            elif queue in mark.waiting_for or not mark.waiting_for:
+                self._complete(group, accepted=not rejected)
+            else:
+                self._set_mark(group, _Mark(mark.waiting_for, rejected))
+        return found
 
     def unacknowledged(self) -> list[SampleIdentity]:
         """Return the identities of the samples that are not acknowledged, in the order of writing."""
-        return [each.write.identity for each in self._open.values()]
+        return [SampleIdentity(self.writer_guid, number) for number in self._open]
+
+    def pop_runs(self) -> list[OutgoingRun]:
+        """Return the samples to send now, in order, and forget them."""
+        outgoing, self._outgoing = self._outgoing, {}
+        if not outgoing:
+            return []
+        numbers = list(outgoing)
+        if not self._traits and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+            return [self._run(numbers[0], list(outgoing.values()), PLAIN)]
+        runs: list[OutgoingRun] = []
+        for number, payload in outgoing.items():
+            traits = self._traits.get(number, PLAIN)
+            if number not in self._open:
+                self._traits.pop(number, None)
+            last = runs[-1] if runs else None
+            if last is None or number != last.first_number + len(last.payloads) or traits != last.traits:
+                runs.append(self._run(number, [payload], traits))
+            else:
+                last.payloads.append(payload)
+        return runs
 
     def pop_writes(self) -> list[Write]:
-        """Return the samples to send now, in order, and forget them."""
-        outgoing = list(self._outgoing.values())
-        self._outgoing = {}
-        return outgoing
+        """Return the samples to send now, in order, as a message each, and forget them."""
+        return [write for run in self.pop_runs() for write in run.writes()]
 
-    def pop_outcomes(self) -> list[WriteOutcome]:
+    def pop_outcomes(self) -> list[Outcomes]:
         """Return the outcomes of samples completed since the last call, in the order of the answers."""
-        outcomes = list(self._outcomes)
-        self._outcomes.clear()
+        outcomes, self._outcomes = self._outcomes, []
         return outcomes
+
+    def _run(self, first_number: int, payloads: list[bytes], traits: SampleTraits) -> OutgoingRun:
+        return OutgoingRun(self.topic_name, self.writer_guid, self.source_guid, traits, first_number, payloads)
 
     def _require_own(self, identity: SampleIdentity) -> None:
         if identity.writer_guid != self.writer_guid:
@@ -232,18 +302,44 @@ class Producer:
                 f"sample {identity} is written and not acknowledged", remedy="Wait for its acknowledgment."
             )
 
-    def _complete(self, number: int, each: _UnackedSample) -> None:
-        del self._open[number]
+    def _by_mark(self, numbers: Sequence[int]) -> Mapping[_Mark, Sequence[int]]:
+        """Return samples of the window in groups that wait for the same queues."""
+        if not self._marks:
+            return {self._usual: numbers} if numbers else {}
+        groups: dict[_Mark, list[int]] = {}
+        for number in numbers:
+            groups.setdefault(self._marks.get(number, self._usual), []).append(number)
+        return groups
+
+    def _set_mark(self, numbers: Sequence[int], mark: _Mark) -> None:
+        if mark != self._usual:
+            self._marks.update(dict.fromkeys(numbers, mark))
+            return
+        for number in numbers:
+            self._marks.pop(number, None)
+
+    def _complete(self, numbers: Sequence[int], *, accepted: bool) -> None:
+        for number in numbers:
+            del self._open[number]
         # An answer that comes while the sample is about to be sent again makes that needless.
-        if self._outgoing:
-            self._outgoing.pop(number, None)
-        self._outcomes.append(WriteOutcome(each.write.identity, not each.rejected))
+        tables: tuple[dict[int, Any], ...] = (self._outgoing, self._marks, self._traits)
+        for table in filter(None, tables):
+            for number in numbers:
+                table.pop(number, None)
+        self._outcomes.append(Outcomes(numbers, accepted))
 
     def _complete_unawaited(self) -> None:
-        for number, each in list(self._open.items()):
-            if not each.waiting_for:
-                del self._open[number]
-                self._outcomes.append(WriteOutcome(each.write.identity, True))
+        """Complete the samples that wait for no queue; they remain to be sent."""
+        numbers = [number for number in self._open if not self._marks.get(number, self._usual).waiting_for]
+        for number in numbers:
+            del self._open[number]
+            self._marks.pop(number, None)
+        if numbers:
+            self._outcomes.append(Outcomes(numbers, True))
 
-    def _renew_acknowledging(self) -> None:
-        self._acknowledging = frozenset(queue for queue, acknowledges in self._queues.items() if acknowledges)
+    def _renew_usual(self) -> None:
+        """Let the samples of the window keep the mark that was usual until now."""
+        acknowledging = frozenset(queue for queue, acknowledges in self._queues.items() if acknowledges)
+        if acknowledging != self._usual.waiting_for:
+            self._marks = dict.fromkeys(self._open, self._usual) | self._marks
+            self._usual = _Mark(acknowledging)

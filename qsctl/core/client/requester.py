@@ -6,13 +6,11 @@ dropped; otherwise it would be delivered again for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from qsctl.core.client.consumer import QueueReader
 from qsctl.core.client.producer import Producer
-from qsctl.core.messages import AckResponse, Delivery
+from qsctl.core.messages import Delivery
 from qsctl.identity import SampleIdentity
-from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class Requester:
@@ -20,47 +18,48 @@ class Requester:
 
     Args:
         producer: writes the requests; its source GUID is the requester's.
-        consumer: attached to the reply queue with the same source GUID [QS 2.11.3].
-        acknowledges: whether each reply is acknowledged on arrival. If not, `acknowledge` must be called, and replies
-            to requests of another process with the same source GUID remain for that process.
+        receive: returns the replies that have arrived, of a consumer attached to the reply queue with the same source
+            GUID [QS 2.11.3].
+        acknowledge: acknowledges a reply.
+        acknowledges: whether each reply is acknowledged on arrival. If not, the caller acknowledges its own, and
+            replies to requests of another process with the same source GUID remain for that process.
     """
 
-    def __init__(self, producer: Producer, consumer: QueueReader, *, acknowledges: bool = True) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        receive: Callable[[], Iterable[Delivery]],
+        acknowledge: Callable[[Delivery], object],
+        *,
+        acknowledges: bool = True,
+    ) -> None:
         self.producer = producer
-        self.consumer = consumer
+        self._receive = receive
+        self._acknowledge = acknowledge
         self._acknowledges = acknowledges
         self._replies: dict[SampleIdentity, list[Delivery]] = {}
         self.dropped_count = 0
 
-    def request(self, payload: bytes, *, lifespan_ns: Nanoseconds = INFINITE_NS) -> SampleIdentity:
+    def request(self, payload: bytes) -> SampleIdentity:
         """Send a request; its replies are kept until `forget`.
 
         Raises:
             UsageError: the producer's window is full.
         """
-        identity = self.producer.write(payload, lifespan_ns=lifespan_ns)
+        identity = self.producer.write(payload)
         self._replies[identity] = []
         return identity
 
     def sort_replies(self) -> None:
         """Assign every reply that has arrived to its request, and acknowledge it unless the caller does."""
-        for delivery in self.consumer.deliver(self.consumer.waiting_count):
+        for delivery in self._receive():
             kept = self._replies.get(delivery.related_identity)
             if kept is None:
                 self.dropped_count += 1
             else:
                 kept.append(delivery)
             if self._acknowledges:
-                self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
-
-    def acknowledge(self, replies: Iterable[Delivery]) -> None:
-        """Acknowledge replies that `pop_replies` returned.
-
-        Raises:
-            UsageError: a reply is not held: it was acknowledged before.
-        """
-        for delivery in replies:
-            self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
+                self._acknowledge(delivery)
 
     def reply_count(self, request: SampleIdentity) -> int:
         """Return the number of replies to a request that `pop_replies` would return."""

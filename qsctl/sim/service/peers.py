@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 from msgspec import structs
 
-from qsctl.core.client.consumer import QueueReader
-from qsctl.core.client.producer import Producer
+from qsctl.core.client.consumer import Arrivals, QueueReader, acknowledgments_of
+from qsctl.core.client.producer import Producer, QueueAnswers, SampleTraits
 from qsctl.core.messages import (
+    EPOCH_SHIFT,
     Acknowledgment,
     AckResponse,
     ConsumerJoined,
@@ -27,7 +28,7 @@ from qsctl.core.messages import (
 )
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.errors import InvalidInput
-from qsctl.identity import GUID_SIZE_BYTES, Guid
+from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
 from qsctl.sim.scenario.intervals import occurrences
@@ -112,13 +113,14 @@ class SimulatedProducer:
 
     def receive(self, answer: WriteAcknowledgment) -> list[Write]:
         """Process a queue's answer; return the writes that the producer sends now, as its window may have room."""
-        self.state.receive(answer)
+        numbers = (answer.identity.sequence_number,)
+        self.state.receive(QueueAnswers(answer.queue, numbers, answer.response == AckResponse.ACCEPTED))
         return self._write()
 
     def _write(self) -> list[Write]:
         state, backlog = self.state, self.backlog
         while backlog and state.has_room:
-            state.write(backlog.popleft(), lifespan_ns=self.lifespan_ns)
+            state.write(backlog.popleft(), traits=SampleTraits(self.lifespan_ns))
         writes = [structs.replace(write, participant=self.participant) for write in state.pop_writes()]
         state.pop_outcomes()
         return writes
@@ -136,7 +138,7 @@ class SimulatedConsumer:
     silent: float
     service_key: Any
     answer_key: Any
-    state: QueueReader
+    state: QueueReader[SampleIdentity, Delivery]
     is_present: bool = True
     presence: int = 0
     """Number of departures; a service in progress at a departure is void."""
@@ -158,7 +160,7 @@ class SimulatedConsumer:
 
     def receive(self, delivery: Delivery) -> None:
         """Add a received sample to those that wait for service."""
-        self.state.receive(delivery)
+        self.state.receive(Arrivals({delivery.identity: delivery}, delivery.flags >> EPOCH_SHIFT))
 
     def begin(self) -> Nanoseconds | None:
         """Begin to serve the next sample; return its service time, or None where none waits or one is in service."""
@@ -179,10 +181,10 @@ class SimulatedConsumer:
         self.served += 1
         identity, self.serving = self.serving.identity, None
         if draw < self.rejects:
-            self.state.acknowledge(identity, AckResponse.REJECTED)
+            self.state.acknowledge((identity,), AckResponse.REJECTED)
         elif draw >= self.rejects + self.silent:
-            self.state.acknowledge(identity)
-        return self.state.pop_answers()
+            self.state.acknowledge((identity,))
+        return acknowledgments_of(self.state)
 
 
 def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[SimulatedProducer]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from qsctl.core.client.consumer import QueueReader
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, ConsumerLeft, Delivery
+from qsctl.core.client.consumer import Arrivals, QueueReader, acknowledgments_of
+from qsctl.core.messages import EPOCH_SHIFT, Acknowledgment, AckResponse, ConsumerJoined, ConsumerLeft, Delivery
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.service.peers import HostedQueue
@@ -57,7 +57,7 @@ class ConsumerProgram:
         self._on_answer = on_answer
         self.sessions: dict[int, Session] = {}
         self._life = 0
-        self._state = QueueReader(queue.full_name, guids(0))
+        self._state: QueueReader[SampleIdentity, Delivery] = QueueReader(queue.full_name, guids(0))
         self._senders: dict[SampleIdentity, list[int]] = {}
         """The services that sent each buffered sample; each of them receives the acknowledgment."""
         self._serving: Delivery | None = None
@@ -92,7 +92,7 @@ class ConsumerProgram:
         """Buffer a sample that a service delivered, unless it is a duplicate."""
         if not self.is_up:
             return
-        if not self._state.receive(delivery):
+        if not self._state.receive(Arrivals({delivery.identity: delivery}, delivery.flags >> EPOCH_SHIFT)):
             return
         senders = self._senders.setdefault(delivery.identity, [])
         if service not in senders:
@@ -135,10 +135,10 @@ class ConsumerProgram:
         identity, self._serving = self._serving.identity, None
         draw = self._random.random()
         if draw >= self._rejects + self._silent:
-            self._state.acknowledge(identity)
+            self._state.acknowledge((identity,))
         elif draw < self._rejects:
-            self._state.acknowledge(identity, AckResponse.REJECTED)
-        for answer in self._state.pop_answers():
+            self._state.acknowledge((identity,), AckResponse.REJECTED)
+        for answer in acknowledgments_of(self._state):
             self._answer(answer)
         self._serve()
 

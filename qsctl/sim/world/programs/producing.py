@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import structs
 
-from qsctl.core.client.producer import Producer
+from qsctl.core.client.producer import Producer, QueueAnswers, SampleTraits
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -156,19 +156,27 @@ class ProducerProgram:
                 return  # a negative acknowledgment is local [QS 7.1.1.2]
             if not is_known:
                 self._on_refused(answer.queue, each.write)
-        self._state.receive(answer)
-        for outcome in self._state.pop_outcomes():
-            ended = self._open.pop(outcome.identity)
-            self._holders.pop(outcome.identity, None)
-            self._on_outcome(outcome.identity, outcome.accepted)
-            if outcome.accepted:
-                self.accepted.add(outcome.identity)
+        numbers = (answer.identity.sequence_number,)
+        self._state.receive(QueueAnswers(answer.queue, numbers, answer.response == AckResponse.ACCEPTED))
+        for identity, accepted in self._outcomes():
+            ended = self._open.pop(identity)
+            self._holders.pop(identity, None)
+            self._on_outcome(identity, accepted)
+            if accepted:
+                self.accepted.add(identity)
                 continue
             self.refused_count += 1
             if self._random.random() < self._persistence:
-                again = (ended.write.payload, outcome.identity)
+                again = (ended.write.payload, identity)
                 self._agenda.after(self._writes_again_ns, partial(self._offer_again, again))
         self._write()
+
+    def _outcomes(self) -> list[tuple[SampleIdentity, bool]]:
+        return [
+            (SampleIdentity(self.guid, number), each.accepted)
+            for each in self._state.pop_outcomes()
+            for number in each.numbers
+        ]
 
     def end(self) -> None:
         """End as by a power failure; unanswered samples survive in the program's own storage."""
@@ -209,15 +217,15 @@ class ProducerProgram:
             if identity is None:
                 self.written_count += 1
                 identity = SampleIdentity(self.guid, self.written_count)
-            state.write(payload, identity=identity, lifespan_ns=self._lifespan_ns)
+            state.write(payload, identity, SampleTraits(self._lifespan_ns))
         writes = [structs.replace(write, participant=self.participant) for write in state.pop_writes()]
         opened = []
         for write in writes:
             attempt = self._attempts[write.identity] = self._attempts.get(write.identity, 0) + 1
             each = self._open[write.identity] = _OpenSample(structs.replace(write, attempt=attempt), self._agenda.now)
             opened.append(each)
-        for outcome in state.pop_outcomes():  # of queues that acknowledge nothing
-            self._open.pop(outcome.identity, None)
+        for identity, _ in self._outcomes():  # of queues that acknowledge nothing
+            self._open.pop(identity, None)
         self._send(opened, self._targets())
         self._look_later()
 

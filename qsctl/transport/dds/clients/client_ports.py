@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from cyclonedds.sub import DataReader, Subscriber
 
+from qsctl.core.client.consumer import Arrivals, QueueEnd, SampleAnswers
+from qsctl.core.client.producer import OutgoingRun, QueueAnswers
 from qsctl.core.client.unanswered import Unanswered
-from qsctl.core.messages import (
-    Acknowledgment,
-    AckResponse,
-    ConsumerAvailability,
-    Delivery,
-    Write,
-    WriteAcknowledgment,
-)
+from qsctl.core.messages import AckResponse, ConsumerAvailability, Write, WriteAcknowledgment
 from qsctl.errors import UsageError
-from qsctl.identity import NIL_GUID, Guid
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.channels import FrameWriter, Handshake
 from qsctl.transport.dds.participant import Participant
@@ -47,13 +42,12 @@ from qsctl.transport.dds.wire.wire_types import (
     producer_acknowledgment_topic,
 )
 
-ProducerNews: TypeAlias = QueueAppeared | QueueVanished | DeletedByCommand | WriteAcknowledgment
-ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
+ProducerNews: TypeAlias = QueueAppeared | QueueVanished | DeletedByCommand | QueueAnswers
+ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Arrivals[bytes, frames.SampleOctets] | QueueEnd
 
 _LOG: Final = logging.getLogger("qsctl.client")
 
-_REJECTED: Final = AckResponse.REJECTED
-_RESPONSES: Final = {0: _REJECTED, 1: AckResponse.ACCEPTED}
+_ACCEPTED: Final = AckResponse.ACCEPTED
 
 
 class ProducerPort:
@@ -82,10 +76,10 @@ class ProducerPort:
         )
         self._handshake = Handshake(self._writer, frames.frame_of([]))
 
-    def _listen(self) -> SerializedReader[frames.AnswerFrame]:
+    def _listen(self) -> SerializedReader[frames.AnswerRuns]:
         traits = {"role": "answers", "guid": self.guid.hex()}
         reader = DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits))
-        return SerializedReader(self._participant, reader, frames.parse_answers)
+        return SerializedReader(self._participant, reader, lambda data: frames.parse_answer_runs(data, self.guid))
 
     def _is_of_a_service(self, endpoint: RemoteEndpoint) -> bool:
         return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
@@ -133,17 +127,17 @@ class ProducerPort:
         news += self._receive()
         if len(self._unanswered):
             now = time.monotonic_ns()
-            news += self._unanswered.pop_refused(now, self._replicas)
+            news += _joined(self._unanswered.pop_refused(now, self._replicas))
             again = self._unanswered.pop_due(now, self._replicas)
             if again:
                 _LOG.info("topic %s: %d samples without an answer are written again", self.topic_name, len(again))
-                self._put(again)
+                self._put(map(_packed, again))
                 self.flush()
         return news
 
-    def give_up(self) -> list[WriteAcknowledgment]:
+    def give_up(self) -> list[QueueAnswers]:
         """Return the refusals of the samples that every replica refuses at present, for lack of a master."""
-        return self._unanswered.pop_refused(time.monotonic_ns(), self._replicas, gives_up=True)
+        return _joined(self._unanswered.pop_refused(time.monotonic_ns(), self._replicas, gives_up=True))
 
     def _receive(self) -> list[ProducerNews]:
         received: list[ProducerNews] = []
@@ -151,26 +145,33 @@ class ProducerPort:
             self._participant.boundary.time.note_samples()
             for frame in answers:
                 queue = frame.queue_name
-                if not frame.identities and queue:
+                if not frame.whole_count and queue:
                     self._unanswered.forget(queue)
                     received.append(DeletedByCommand(queue))
                 if frame.sender != NIL_GUID:
                     received += self._of_replica(frame)
-                    continue
-                received += [
-                    WriteAcknowledgment(queue, identity, _RESPONSES.get(response, _REJECTED))
-                    for identity, response in zip(frame.identities, frame.responses, strict=True)
-                ]
+                else:
+                    received += [
+                        QueueAnswers(queue, numbers, response == _ACCEPTED) for numbers, response in frame.runs
+                    ]
         return received
 
-    def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
+    def _of_replica(self, frame: frames.AnswerRuns) -> list[QueueAnswers]:
         """Process a replica's answers; return those that decide the answer of the queue."""
         queue, replica = frame.queue_name, frame.sender.hex()
         answers = (
-            frames.answer_of(queue, identity, response)
-            for identity, response in zip(frame.identities, frame.responses, strict=True)
+            frames.answer_of(queue, SampleIdentity(self.guid, number), response)
+            for numbers, response in frame.runs
+            for number in numbers
         )
-        return [each for each in answers if self._unanswered.receive(each, replica, self._replicas)]
+        return _joined([each for each in answers if self._unanswered.receive(each, replica, self._replicas)])
+
+    def send_runs(self, runs: Sequence[OutgoingRun]) -> None:
+        """Pack samples into frames, in order, as `send` does. None is larger than the service accepts."""
+        if self._replicas:
+            self.send([write for run in runs for write in run.writes()])
+        else:
+            self._put([packed for run in runs for packed in frames.pack_run(run)])
 
     def send(self, writes: Sequence[Write]) -> None:
         """Pack samples into frames, in order. Samples that replicated queues do not answer are written again.
@@ -181,22 +182,9 @@ class ProducerPort:
         require_size(max((len(write.payload) for write in writes), default=0))
         if self._replicas:
             writes = self._unanswered.sent(time.monotonic_ns(), writes, self._replicas)
-        self._put(writes)
+        self._put(map(_packed, writes))
 
-    def _put(self, writes: Sequence[Write]) -> None:
-        packed = [
-            frames.pack_sample(
-                write.identity,
-                write.payload,
-                write.source_guid,
-                write.related_source_guid,
-                write.related_identity,
-                write.related_reader_guid,
-                write.flags if not write.attempt else frames.flags_of(write),
-                write.lifespan_ns,
-            )
-            for write in writes
-        ]
+    def _put(self, packed: Iterable[bytes]) -> None:
         for frame, _ in frames.frames_of(packed):
             self._writer.put(frame)
 
@@ -218,6 +206,32 @@ class ProducerPort:
         self._writer.close()
         self._answers.close()
         close_entity(self._subscriber)
+
+
+def _packed(write: Write) -> bytes:
+    return frames.pack_sample(
+        write.identity,
+        write.payload,
+        write.source_guid,
+        write.related_source_guid,
+        write.related_identity,
+        write.related_reader_guid,
+        write.flags if not write.attempt else frames.flags_of(write),
+        write.lifespan_ns,
+    )
+
+
+def _joined(answers: Iterable[WriteAcknowledgment]) -> list[QueueAnswers]:
+    """Return answers to samples of one writer; equal ones with ascending numbers, so each sample's once, as one."""
+    joined: list[QueueAnswers] = []
+    numbers = [0]
+    for each in answers:
+        number, accepted = each.identity.sequence_number, each.response == _ACCEPTED
+        if not joined or number <= numbers[-1] or (joined[-1].queue, joined[-1].accepted) != (each.queue, accepted):
+            numbers = []
+            joined.append(QueueAnswers(each.queue, numbers, accepted))
+        numbers.append(number)
+    return joined
 
 
 class ConsumerPort:
@@ -264,12 +278,10 @@ class ConsumerPort:
         self._qos = reader_qos(traits=traits, subscriber=subscriber)
         self._samples = self._join()
 
-    def _join(self) -> SerializedReader[list[Delivery]]:
+    def _join(self) -> SerializedReader[list[Arrivals[bytes, frames.SampleOctets] | QueueEnd]]:
         topic = self._participant.topic(self.queue, WireFrame)
-        return SerializedReader(self._participant, DataReader(self._subscriber, topic, qos=self._qos), self._read)
-
-    def _read(self, data: bytes) -> list[Delivery]:
-        return frames.parse_deliveries(data, self.queue, self.guid)
+        reader = DataReader(self._subscriber, topic, qos=self._qos)
+        return SerializedReader(self._participant, reader, frames.parse_arrivals)
 
     def look(self, changes: Changes) -> None:
         """Process the changes that discovery found for the queue."""
@@ -316,15 +328,13 @@ class ConsumerPort:
         received: list[ConsumerNews] = []
         while (samples := self._samples.take()) is not None:
             self._participant.boundary.time.note_samples()
-            for deliveries in samples:
-                received += deliveries
+            for arrivals in samples:
+                received += arrivals
         return received
 
-    def send(self, answers: Sequence[Acknowledgment]) -> None:
+    def send(self, answers: Iterable[SampleAnswers[bytes]]) -> None:
         """Pack answers into frames, in order."""
-        packed = frames.pack_answers(answers)
-        for at in range(0, len(packed), frames.ANSWERS_MAX):
-            self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
+        self._unsent += frames.answer_frames(self.guid, self.queue, answers)
 
     @property
     def answering_count(self) -> int | None:

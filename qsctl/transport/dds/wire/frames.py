@@ -8,14 +8,27 @@ padding to four.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate, repeat
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
-from qsctl.core.messages import FLAGS_MASK, Acknowledgment, AckResponse, Delivery, Write, WriteAcknowledgment
+from qsctl.core.client.consumer import Arrivals, QueueEnd, SampleAnswers
+from qsctl.core.client.producer import OutgoingRun
+from qsctl.core.messages import (
+    EPOCH_SHIFT,
+    FLAGS_MASK,
+    Acknowledgment,
+    AckResponse,
+    Delivery,
+    SampleFlag,
+    Write,
+    WriteAcknowledgment,
+)
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
@@ -51,6 +64,25 @@ _NIL_ROUTE: Final = bytes(_ROUTE.size)
 _SIZE_OF: Final = itemgetter(6)
 """The size of the payload, in the members of a sample as `_read` gives them."""
 
+SampleOctets: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+"""A sample that a queue sent, as octets: flags and lifespan; identity, which is also its key; source, relations,
+addressee and size; payload."""
+
+_HEAD_OF: Final = itemgetter(0)
+_KEY_OF: Final = itemgetter(1)
+_TAIL_OF: Final = itemgetter(2)
+_KEY: Final = struct.Struct("<16siI")
+_KEY_AT: Final = 12
+_TAIL_AT: Final = _KEY_AT + _KEY.size
+_LOW_AT: Final = _TAIL_AT - _COUNT.size
+"""Where the lower half of the number is in a sample: its only member that differs within a run, besides the payload."""
+_RUN_HEAD: Final = struct.Struct(f"<{_LOW_AT}sI{_ROUTE.size}sI")
+_END_OF_QUEUE: Final = int(SampleFlag.END_OF_QUEUE)
+
+_RESPONSE_OCTETS: Final = {response: _COUNT.pack(response) for response in AckResponse}
+_WORDS_OF_ANSWER: Final = _ANSWER.size // _COUNT.size
+_LOW_WORD_OF_ANSWER: Final = _KEY.size // _COUNT.size - 1
+
 _RESPONSES: Final = frozenset(map(int, AckResponse))
 
 _ATTEMPT_SHIFT: Final = 16
@@ -74,6 +106,18 @@ def _plain(size: int) -> struct.Struct:
 def _read(size: int) -> struct.Struct:
     """Return the same layout for reading: source, relations and addressee are one run of octets."""
     return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
+
+
+@lru_cache(64)
+def _parts(size: int) -> struct.Struct:
+    """Return the same layout for `SampleOctets`."""
+    return struct.Struct(f"<{_KEY_AT}s{_KEY.size}s{_HEAD.size - _TAIL_AT}s{size}s{-size & 3}x")
+
+
+@lru_cache(64)
+def _of_run(size: int) -> struct.Struct:
+    """Return the same layout for samples of a run: the octets around the lower half of the number are equal."""
+    return struct.Struct(f"<{_LOW_AT}sI{_HEAD.size - _TAIL_AT}s{size}s{-size & 3}x")
 
 
 class MalformedFrame(Malformed):
@@ -118,6 +162,29 @@ def pack_sample(
         + payload
         + PADDING[size & 3]
     )  # fmt: skip
+
+
+def pack_run(run: OutgoingRun) -> list[bytes]:
+    """Return the octets of each sample of a run inside a frame."""
+    traits, payloads, count = run.traits, run.payloads, len(run.payloads)
+    low = run.first_number & 0xFFFF_FFFF
+    if low + count > 2**32:
+        at = 2**32 - low
+        halves = (run.first_number, payloads[:at]), (run.first_number + at, payloads[at:])
+        return [each for half in halves for each in pack_run(replace(run, first_number=half[0], payloads=half[1]))]
+    first = pack_sample(
+        SampleIdentity(run.writer_guid, run.first_number), payloads[0], run.source_guid, traits.related_source_guid,
+        traits.related_identity, NIL_GUID, traits.flags, traits.lifespan_ns,
+    )  # fmt: skip
+    head, numbers, sizes = first[:_LOW_AT], range(low, low + count), list(map(len, payloads))
+    if sizes.count(sizes[0]) == count:
+        tail = first[_TAIL_AT : _HEAD.size]
+        return list(map(_of_run(sizes[0]).pack, repeat(head), numbers, repeat(tail), payloads))
+    pack, route = _RUN_HEAD.pack, first[_TAIL_AT : _TAIL_AT + _ROUTE.size]
+    return [
+        pack(head, number, route, size) + payload + PADDING[size & 3]
+        for number, size, payload in zip(numbers, sizes, payloads, strict=True)
+    ]
 
 
 def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
@@ -170,17 +237,16 @@ def frame_of(packed: Sequence[bytes]) -> bytes:
 
 def frames_of(packed: Iterable[bytes]) -> list[tuple[bytes, int]]:
     """Return frames of at most `FRAME_BYTES_TARGET` octets, each with the number of samples in it."""
+    packed = list(packed)
     frames: list[tuple[bytes, int]] = []
-    group: list[bytes] = []
-    size = 0
-    for each in packed:
-        if group and (size + len(each) > FRAME_BYTES_TARGET or len(group) >= FRAME_SAMPLES_MAX):
-            frames.append((frame_of(group), len(group)))
-            group, size = [], 0
-        group.append(each)
-        size += len(each)
-    if group:
+    ends = list(accumulate(map(len, packed)))
+    at = begin = 0
+    while at < len(packed):
+        to = bisect_right(ends, begin + FRAME_BYTES_TARGET, at, min(at + FRAME_SAMPLES_MAX, len(ends)))
+        group = packed[at : max(to, at + 1)]
         frames.append((frame_of(group), len(group)))
+        at += len(group)
+        begin = ends[at - 1]
     return frames
 
 
@@ -221,33 +287,66 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
     return writes
 
 
-def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Delivery]:
-    """Return the samples of a frame as deliveries to a consumer of a queue.
+def parse_arrivals(data: bytes) -> list[Arrivals[bytes, SampleOctets] | QueueEnd]:
+    """Return the samples of a frame for a consumer, by their keys: those of one epoch together.
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
     """
-    deliveries: list[Delivery] = []
-    append, infinite = deliveries.append, _INFINITE_OCTETS
-    writer, route = NIL_GUID, _NIL_ROUTE
-    source, related_source, related, reader = _members_of(route)
-    for flags, lifespan, guid, high, low, octets, _, payload in _samples(data):
-        if guid != writer:
-            writer = guid
-        if octets != route:
-            route = octets
-            source, related_source, related, reader = _members_of(route)
-        identity = SampleIdentity(writer, high << 32 | low)
-        append(Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags))
-        if lifespan != infinite:
-            deliveries[-1] = msgspec.structs.replace(deliveries[-1], attempt=_attempt_of(lifespan))
-    return deliveries
+    found = _split(data)
+    for tail in set(map(_TAIL_OF, found)):
+        _members_of(tail[: _ROUTE.size])
+    flags = {_flags_in(head) for head in set(map(_HEAD_OF, found))}
+    epochs = {each >> EPOCH_SHIFT for each in flags}
+    if len(epochs) == 1 and not any(each & _END_OF_QUEUE for each in flags):
+        return [Arrivals(dict(zip(map(_KEY_OF, found), found, strict=True)), epochs.pop())]
+    return [_arrival(each) for each in found]
+
+
+def _arrival(octets: SampleOctets) -> Arrivals[bytes, SampleOctets] | QueueEnd:
+    head, key, _, _ = octets
+    flags, identity = _flags_in(head), identity_of(key)
+    if flags & _END_OF_QUEUE and identity.writer_guid == NIL_GUID:
+        return QueueEnd(identity.sequence_number, flags >> EPOCH_SHIFT)
+    return Arrivals({key: octets}, flags >> EPOCH_SHIFT)
+
+
+def _flags_in(head: bytes) -> int:
+    (flags,) = _COUNT.unpack_from(head)
+    return int(flags)
+
+
+def delivery_of(octets: SampleOctets, queue: str, consumer_guid: Guid) -> Delivery:
+    """Return a sample as a delivery to a consumer of a queue."""
+    head, key, tail, payload = octets
+    source, related_source, related, reader = _members_of(tail[: _ROUTE.size])
+    return Delivery(
+        queue, consumer_guid, 0, identity_of(key), payload, source, related_source, related, reader, _flags_in(head),
+        _attempt_of(head[_COUNT.size :]),
+    )  # fmt: skip
+
+
+def flags_of_octets(octets: SampleOctets) -> int:
+    """Return the flags of a sample."""
+    return _flags_in(octets[0])
+
+
+def identity_of(key: bytes) -> SampleIdentity:
+    """Return the identity of a sample from its key."""
+    guid, high, low = _KEY.unpack(key)
+    return SampleIdentity(guid, high << 32 | low)
+
+
+def key_of(identity: SampleIdentity) -> bytes:
+    """Return the key of a sample: the octets of its identity on the wire."""
+    number = identity.sequence_number
+    return _KEY.pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF)
 
 
 def _attempt_of(lifespan: bytes) -> int:
     """Return the number of the attempt that a lifespan holds; 1 where another implementation sends a real lifespan."""
     seconds, attempt = _TIME.unpack(lifespan)
-    return max(int(attempt), 1) if seconds == _INFINITE[0] else 1
+    return max(int(attempt), 1) if seconds == _INFINITE[0] and lifespan != _INFINITE_OCTETS else 1
 
 
 def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
@@ -261,28 +360,54 @@ def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
 
 def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
     """Return the members of each sample, as `_read` gives them."""
+    count, size = _count_and_size(data)
+    plain = _read(size)
+    stop = 8 + count * plain.size
+    if stop <= len(data):
+        found = list(plain.iter_unpack(memoryview(data)[8:stop]))
+        if set(map(_SIZE_OF, found)) <= {size}:
+            return found
+    read = _read(0)
+    return [(*read.unpack_from(data, at)[:-1], data[start:stop]) for at, start, stop in _walk(data, count)]
+
+
+def _split(data: bytes) -> list[SampleOctets]:
+    """Return each sample as octets."""
+    count, size = _count_and_size(data)
+    plain = _parts(size)
+    stop = 8 + count * plain.size
+    if stop <= len(data):
+        found = list(plain.iter_unpack(memoryview(data)[8:stop]))
+        size_octets = _COUNT.pack(size)
+        if all(tail.endswith(size_octets) for tail in set(map(_TAIL_OF, found))):
+            return found
+    return [
+        (data[at : at + _KEY_AT], data[at + _KEY_AT : at + _TAIL_AT], data[at + _TAIL_AT : start], data[start:stop])
+        for at, start, stop in _walk(data, count)
+    ]
+
+
+def _count_and_size(data: bytes) -> tuple[int, int]:
+    """Return the number of samples in a frame, and the size of the first payload; 0 and 0 for none."""
     _require_little_endian(data)
     end = len(data)
     if end < 8:
         raise MalformedFrame(f"a frame of {end} octets ends early")
     (count,) = _COUNT.unpack_from(data, 4)
     if not count:
-        return ()
+        return 0, 0
     if count > (end - 8) // _HEAD.size:
         raise MalformedFrame(f"a frame of {end} octets claims {count} samples")
     (size,) = _COUNT.unpack_from(data, 8 + _HEAD.size - 4)
-    if size <= end:
-        plain = _read(size)
-        stop = 8 + count * plain.size
-        if stop <= end:
-            found = list(plain.iter_unpack(memoryview(data)[8:stop]))
-            if set(map(_SIZE_OF, found)) == {size}:
-                return found
-    return list(_walk(data, count))
+    if size > end:
+        raise MalformedFrame(f"a sample of {size} octets reaches past the frame's {end}")
+    return count, size
 
 
-def _walk(data: bytes, count: int) -> Iterator[tuple[Any, ...]]:
-    """Return samples of several sizes, one after the other; the last one's padding may be missing."""
+def _walk(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield where each of several samples begins, and where its payload does and ends, one after the other; the last
+    one's padding may be missing.
+    """
     at, end = 8, len(data)
     for _ in range(count):
         if at + _HEAD.size > end:
@@ -291,7 +416,7 @@ def _walk(data: bytes, count: int) -> Iterator[tuple[Any, ...]]:
         start = at + _HEAD.size
         if start + size > end:
             raise MalformedFrame(f"a sample of {size} octets reaches past the frame's {end}")
-        yield *_read(0).unpack_from(data, at)[:-1], data[start : start + size]
+        yield at, start, start + size
         at = (start + size + 3) & ~3
 
 
@@ -343,16 +468,66 @@ def answer_of(queue: str, identity: SampleIdentity, response: int) -> WriteAckno
 
 def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes:
     """Return an acknowledgment frame from packed ones. `queue_name` is at most 255 octets."""
+    return _answer_frame(sender, queue_name, b"".join(packed))
+
+
+def answer_frames(sender: bytes, queue_name: str, answers: Iterable[SampleAnswers[bytes]]) -> list[bytes]:
+    """Return acknowledgment frames of answers to samples, which are given by their keys."""
+    octets = ((_RESPONSE_OCTETS[each.response], each.keys) for each in answers)
+    packed = b"".join([part for response, keys in octets for part in (response.join(keys), response)])
+    step = ANSWERS_MAX * _ANSWER.size
+    return [_answer_frame(sender, queue_name, packed[at : at + step]) for at in range(0, len(packed), step)]
+
+
+def _answer_frame(sender: bytes, queue_name: str, packed: bytes) -> bytes:
     name = queue_name.encode() + b"\0"
-    return b"".join(
-        (
-            ENCAPSULATION,
-            _ANSWERS_HEAD.pack(sender, len(packed)),
-            *packed,
-            _COUNT.pack(len(name)),
-            name,
-        )
-    )
+    head = _ANSWERS_HEAD.pack(sender, len(packed) // _ANSWER.size)
+    return b"".join((ENCAPSULATION, head, packed, _COUNT.pack(len(name)), name))
+
+
+class AnswerRuns(NamedTuple):
+    """The acknowledgments of one sender for one queue to one producer.
+
+    `whole_count`: all in the frame. `runs`: the numbers of the producer's samples, and the response to them.
+    """
+
+    sender: Guid
+    queue_name: str
+    whole_count: int
+    runs: list[tuple[range, int]]
+
+
+def parse_answer_runs(data: bytes, writer_guid: Guid) -> AnswerRuns:
+    """Return the answers in a frame to the samples of a writer, those to others left out.
+
+    Raises:
+        MalformedFrame: as `parse_answers`.
+    """
+    sender, name, packed = _answer_parts(data)
+    count = len(packed) // _ANSWER.size
+    runs: list[tuple[range, int]] = []
+    if count:
+        guid, high, low, response = _ANSWER.unpack_from(packed)
+        first = high << 32 | low
+        if guid == writer_guid and low + count <= 2**32 and packed == _consecutive(packed[: _ANSWER.size], low, count):
+            return AnswerRuns(sender, name, count, [(range(first, first + count), response)])
+    for guid, high, low, response in _ANSWER.iter_unpack(packed):
+        number = high << 32 | low
+        if guid != writer_guid:
+            continue
+        if runs and (number, response) == (runs[-1][0].stop, runs[-1][1]):
+            runs[-1] = range(runs[-1][0].start, number + 1), response
+        else:
+            runs.append((range(number, number + 1), response))
+    return AnswerRuns(sender, name, count, runs)
+
+
+def _consecutive(packed: bytes, low: int, count: int) -> bytearray:
+    """Return one packed answer again and again, with the lower halves of its number counted up."""
+    answers = bytearray(packed * count)
+    numbers = struct.pack(f"<{count}I", *range(low, low + count))
+    memoryview(answers).cast("I")[_LOW_WORD_OF_ANSWER::_WORDS_OF_ANSWER] = memoryview(numbers).cast("I")
+    return answers
 
 
 def parse_answers(data: bytes) -> AnswerFrame:
@@ -361,6 +536,19 @@ def parse_answers(data: bytes) -> AnswerFrame:
     Raises:
         MalformedFrame: the octets end early, claim more than they hold, or name no queue.
     """
+    sender, name, packed = _answer_parts(data)
+    identities, responses = [], []
+    writer = NIL_GUID
+    for guid, high, low, response in _ANSWER.iter_unpack(packed):
+        if guid != writer:
+            writer = guid
+        identities.append(SampleIdentity(writer, high << 32 | low))
+        responses.append(response)
+    return AnswerFrame(sender, name, identities, responses)
+
+
+def _answer_parts(data: bytes) -> tuple[Guid, str, bytes]:
+    """Return the sender of an acknowledgment frame, the name of its queue, and the packed acknowledgments."""
     _require_little_endian(data)
     try:
         sender, count = _ANSWERS_HEAD.unpack_from(data, 4)
@@ -368,13 +556,6 @@ def parse_answers(data: bytes) -> AnswerFrame:
         stop = at + count * _ANSWER.size
         if stop + 4 > len(data):
             raise MalformedFrame(f"a frame of {len(data)} octets claims {count} acknowledgments")
-        identities, responses = [], []
-        writer = NIL_GUID
-        for guid, high, low, response in _ANSWER.iter_unpack(memoryview(data)[at:stop]):
-            if guid != writer:
-                writer = guid
-            identities.append(SampleIdentity(writer, high << 32 | low))
-            responses.append(response)
         (size,) = _COUNT.unpack_from(data, stop)
     except struct.error as error:
         raise MalformedFrame(f"an acknowledgment frame of {len(data)} octets ends early") from error
@@ -382,7 +563,7 @@ def parse_answers(data: bytes) -> AnswerFrame:
     if len(name) != size or not name.endswith(b"\0"):
         raise MalformedFrame("an acknowledgment frame without its queue's name")
     try:
-        return AnswerFrame(sender, name[:-1].decode(), identities, responses)
+        return sender, name[:-1].decode(), data[at:stop]
     except UnicodeDecodeError as error:
         raise MalformedFrame("an acknowledgment frame with a queue name that is not UTF-8") from error
 
