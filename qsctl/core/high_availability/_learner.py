@@ -174,7 +174,7 @@ class Learner:
                 "accept with `qsctl member force-quorum` that the creation goes on which most members have"
             )
         voters = self._voters(rolls)
-        if len(voters) < needed and (not self._ballot.is_new or _latest(rolls)[1] > NOTHING):
+        if len(voters) < needed and not self._is_forming(rolls):
             return (
                 f"{len(voters)} of {count} replicas are there with their log, and {needed} are a "
                 "quorum: start the others, or accept the loss with `qsctl member force-quorum`"
@@ -186,6 +186,13 @@ class Learner:
                 "start the others, or accept the loss with `qsctl member force-quorum`"
             )
         return ""
+
+    def _is_forming(self, rolls: Sequence[Roll]) -> bool:
+        """Return whether no member that answers has a log, and this one never had, as far as it can know."""
+        if self._ballot.is_new:
+            return _latest(rolls)[1] == NOTHING
+        has_nothing = self._log.last == self._ballot.floor == NOTHING and not self._ballot.is_learner
+        return has_nothing and all(map(_is_blank, rolls))
 
     def _voters(self, rolls: Sequence[Roll]) -> list[Voter]:
         """Return those that have a vote in one group with this one, itself among them."""
