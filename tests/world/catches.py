@@ -26,14 +26,14 @@ SEEDS_MAX: Final = 300
 
 
 class Catch(NamedTuple):
-    """What catches a mutant."""
+    """What catches a mutant; neither a number nor a reason: no campaign has tried `SEEDS_MAX` of its trials yet."""
 
     kinds: str
     """Those of the worlds, in turn."""
     plain: int = 0
-    """The first seed that catches it; 0: none of `SEEDS_MAX` does."""
+    """The first seed that catches it; 0: none is known."""
     steered: int = 0
-    """The number of the first steered trial that catches it; 0: none of `SEEDS_MAX` does, or it was not tried."""
+    """The number of the first steered trial that catches it; 0: none is known."""
     reason: str = ""
     """Why neither seeds nor steered trials reach it."""
 
@@ -43,46 +43,81 @@ CATCHES: Final[dict[Mutant, Catch]] = {
     mutants.acknowledges_before_the_sync: Catch("three", plain=1),
     mutants.acknowledges_on_receipt_by_a_slave: Catch("three", plain=1),
     mutants.votes_without_comparing_logs: Catch("three", plain=2),
+    mutants.compares_by_length: Catch("contested,brief,three"),
+    mutants.accepts_a_stale_master: Catch("contested,brief,three"),
     mutants.forgets_the_flag_on_take_over: Catch("three", plain=1),
-    mutants.forgets_the_flag_without_synchronization: Catch("three_unsynchronized", plain=15),
+    mutants.forgets_the_flag_without_synchronization: Catch("three_unsynchronized", plain=10),
     mutants.forgets_identities: Catch("three", plain=4),
     mutants.counts_half_as_a_quorum: Catch("four", plain=1),
+    mutants.counts_removed_members: Catch("changing"),
+    mutants.rejects_a_logged_sample: Catch("contested,brief,three", plain=7),
     mutants.commits_older_epochs_by_counting: Catch("contested", plain=85),
     mutants.counts_confirmations_of_earlier_epochs: Catch(
         "contested,brief",
         reason="a confirmation must be late by two elections, and come before its sender's log is compared again",
     ),
-    mutants.dispatches_before_its_own_entry: Catch("contested,brief,three", steered=1),
+    mutants.forgets_its_vote: Catch("contested,brief,three"),
+    mutants.dispatches_before_its_own_entry: Catch("contested,brief,three", plain=1, steered=1),
     mutants.confirms_without_the_payload: Catch("three", plain=1),
-    mutants.votes_after_the_loss_of_its_log: Catch("volatile", plain=1),
+    mutants.forgets_that_it_forgot: Catch("contested,brief,three"),
+    mutants.sends_before_it_is_durable: Catch("contested,brief,three"),
+    mutants.delivers_without_its_quorum: Catch("contested,brief,three"),
+    mutants.a_snapshot_throws_away_the_rest: Catch("compacting,dead_letters_compacting", plain=16),
+    mutants.votes_after_the_loss_of_its_log: Catch("volatile", plain=2),
+    mutants.moves_dead_letters_in_two_steps: Catch("dead_letters"),
     mutants.sends_assignments_at_once: Catch("three", plain=12),
+    mutants.changes_members_before_its_own_entry: Catch("changing"),
+    mutants.lets_a_witness_lead: Catch("witnessed", plain=5),
     mutants.lets_a_witness_vote_for_less: Catch("witnessed", plain=13),
     mutants.carries_commands_out_as_they_come: Catch("administered", plain=1),
     mutants.follows_commands_that_are_not_committed: Catch("administered", plain=28),
     mutants.takes_a_queue_for_the_one_before_it: Catch("administered", plain=32),
-    mutants.notes_what_it_creates_too_late: Catch("administered", plain=4),
-    mutants.takes_the_name_for_the_group: Catch("replaced", plain=1),
+    mutants.notes_what_it_creates_too_late: Catch("administered", plain=1),
+    mutants.stands_still_while_its_clock_is_set_back: Catch("contested,brief,three"),
+    mutants.leads_on_when_its_clock_is_set_back: Catch("contested,brief,three"),
+    mutants.votes_at_once_after_a_restart: Catch("contested,brief,three"),
+    mutants.votes_at_once_in_a_later_epoch: Catch("contested,brief,three"),
+    mutants.takes_the_name_for_the_group: Catch("replaced", plain=2),
     mutants.answers_for_what_was_taken_back: Catch("contested,brief,three", plain=3),
+    mutants.confirms_all_that_it_has: Catch("contested,brief,three"),
     mutants.finds_no_conflict: Catch("contested,brief,three", plain=1),
     mutants.heeds_a_deleted_log_when_it_forms: Catch("replaced_in_order", plain=101),
     mutants.forgets_the_floor: Catch("bereft", plain=243),
     mutants.forms_with_all_members_only: Catch("survivors", plain=1),
+    mutants.forgets_later_epochs: Catch("contested,brief,three"),
+    mutants.keeps_deliveries_when_it_steps_down: Catch("contested,brief,three", plain=18),
+    mutants.delivers_what_rests_on_entries_of_others: Catch("contested,brief,three"),
+    mutants.takes_truncated_entries_for_durable: Catch("contested,brief,three"),
     mutants.votes_before_the_sync: Catch("contested,brief,three", steered=3),
     mutants.gets_a_spent_vote_back: Catch(
         "brief,volatile,bereft",
         reason="a candidate that has the entry which gives a vote back has followed the master of its epoch",
     ),
+    mutants.counts_learners: Catch("brief,volatile,three"),
+    mutants.rejoins_before_it_is_committed: Catch("contested,brief,three"),
+    mutants.takes_up_refused_attempts: Catch("contested,brief,three"),
+    mutants.forgets_what_a_snapshot_replaced: Catch("compacting,dead_letters_compacting"),
     mutants.follows_any_epoch: Catch("visited", plain=1),
     mutants.takes_a_snapshot_with_gaps: Catch("held", plain=11),
+    mutants.compacts_what_is_not_committed: Catch("compacting", plain=2),
+    mutants.keeps_the_capture_of_a_deposed_master: Catch("compacting", plain=6),
+    mutants.sends_pieces_to_any_version: Catch("upgraded"),
+    mutants.sends_heartbeats_to_any_version: Catch("upgraded", plain=7),
+    mutants.takes_all_for_its_own_version: Catch("upgraded", plain=2),
     mutants.forms_at_the_first_answers: Catch(
         "brief,replaced,survivors",
         reason="no drawn fault empties the disks of a quorum",
     ),
+    mutants.serves_a_witness_at_once: Catch("witnessed", plain=4),
     mutants.commits_past_what_a_heartbeat_covers: Catch(
         "brief,witnessed,three",
         reason="a master of this version has sent all that is committed when its heartbeat covers an entry",
     ),
+    mutants.commits_past_what_was_sent: Catch("contested,brief,three", plain=1),
+    mutants.votes_while_its_master_leads: Catch("contested,brief,three"),
+    mutants.loses_the_members_of_a_compacted_log: Catch("changing"),
     mutants.changes_two_members_at_a_time: Catch("changing", plain=27),
+    mutants.changes_a_part_of_a_group: Catch("replaced_with_dead_letters,administered"),
     mutants.sees_no_hanging_disk: Catch("three,brief", reason="no rule of a world bounds the time without progress"),
     mutants.hands_over_to_a_member_that_lacks_entries: Catch(
         "preferring",
@@ -90,10 +125,13 @@ CATCHES: Final[dict[Mutant, Catch]] = {
     ),
     mutants.prefers_a_drained_member: Catch("preferring", reason="no world drains a member"),
     mutants.counts_compacted_octets: Catch("compacting", reason="it is a figure that operators see"),
+    mutants.carries_out_superseded_commands: Catch("administered"),
     mutants.sends_payloads_to_a_witness: Catch(
         "witnessed",
         reason="no rule of a world forbids what is more than needed",
     ),
+    mutants.leads_on_whatever_its_clock_shows: Catch("contested,brief,three"),
+    mutants.raises_epochs_by_trials: Catch("visited"),
     mutants.goes_on_with_what_it_cannot_play: Catch(
         "visited,brief",
         reason="no stranger of a world can send entries that fit",
@@ -112,9 +150,11 @@ CATCHES: Final[dict[Mutant, Catch]] = {
     driver_mutants.hears_nobody_after_a_restart: Catch("three", plain=1),
     driver_mutants.adopts_nothing: Catch("administered", plain=1),
     driver_mutants.recovers_from_memory_alone: Catch("alone", plain=33),
+    driver_mutants.relies_on_what_a_failed_sync_left: Catch("three,alone"),
     driver_mutants.takes_a_damaged_log_for_whole: Catch("three", plain=7),
     driver_mutants.checkpoints_without_a_sync: Catch("alone", plain=33),
-    driver_mutants.truncates_in_memory_alone: Catch("three", plain=1),
+    driver_mutants.truncates_in_memory_alone: Catch("three", plain=3),
+    driver_mutants.forgets_whom_it_sent_a_sample: Catch("three,five"),
 }  # fmt: skip
 
 

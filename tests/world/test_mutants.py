@@ -16,7 +16,7 @@ from qsctl.sim.world.results.verdict import judge, shrink
 from tests.campaigns import is_campaign
 from tests.core.high_availability import mutants
 from tests.core.high_availability.rules import Mutant
-from tests.world import kinds
+from tests.world import driver_mutants, kinds
 from tests.world.campaign import look_at
 from tests.world.catches import BY_SCHEDULE, CATCHES, SEEDS_MAX, first_broken, steered_trials_of, trials_of
 
@@ -33,9 +33,15 @@ def name_of(value: object) -> str:
     return getattr(value, "__name__", None) or str(value)
 
 
-def test_every_mutant_is_caught_or_has_a_reason_why_no_trial_does() -> None:
-    for mutant, catch in CATCHES.items():
-        assert bool(catch.reason) != bool(catch.plain or catch.steered), mutant.__name__
+def test_every_mutant_has_worlds_that_may_catch_it_or_a_reason_why_none_does() -> None:
+    assert CATCHES.keys() == {*mutants.MUTANTS.values(), *driver_mutants.MUTANTS.values()}
+    assert not [each.__name__ for each, catch in CATCHES.items() if catch.reason and (catch.plain or catch.steered)]
+
+
+def test_what_no_test_of_the_core_catches_is_caught_by_worlds() -> None:
+    scheduled = {mutant for mutant, _, _ in BY_SCHEDULE}
+    beside = [each for each in CATCHES if not (CATCHES[each].plain or CATCHES[each].steered or each in scheduled)]
+    assert not {each.__name__.replace("_", " ") for each in beside} & {*mutants.BY_WORLDS, *driver_mutants.MUTANTS}
 
 
 def broken_by_schedule(path: Path) -> list[str]:

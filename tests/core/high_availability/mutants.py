@@ -906,3 +906,12 @@ def heeds_strangers(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: Final[dict[str, Mutant]] = mutants_of(__name__)
+
+BY_WORLDS: Final = (
+    "carries commands out as they come", "counts confirmations of earlier epochs", "counts removed members",
+    "follows any epoch", "follows commands that are not committed", "forgets the floor",
+    "forms with all members only", "heeds a deleted log when it forms", "lets a witness lead",
+    "lets a witness vote for less", "notes what it creates too late",
+    "takes a queue for the one before it", "takes the name for the group",
+)  # fmt: skip
+"""A schedule or seeds of simulated worlds catch these, see `tests/world/catches.py`."""

@@ -30,7 +30,7 @@ from tests.core.high_availability import (
     test_versions,
     test_witnesses,
 )
-from tests.core.high_availability.mutants import MUTANTS
+from tests.core.high_availability.mutants import BY_WORLDS, MUTANTS
 from tests.core.high_availability.rules import RULES, RULES_BROKEN, files_broken
 from tests.core.high_availability.storm import Storm
 
@@ -100,6 +100,7 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "keeps the capture of a deposed master": (
         test_snapshots.test_a_master_compacts_by_no_state_that_it_had_in_an_earlier_epoch
     ),
+    "sends pieces to any version": partial(test_snapshots.test_only_members_that_understand_pieces_are_sent_some, True),
     "sends heartbeats to any version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
     "takes all for its own version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
     "forms at the first answers": (
@@ -137,15 +138,6 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "heeds strangers": lambda: test_frames.test_a_frame_of_a_stranger_is_refused(test_frames.working()),
 }
 
-
-BY_WORLDS = (
-    "carries commands out as they come", "counts confirmations of earlier epochs", "counts removed members",
-    "follows any epoch", "follows commands that are not committed", "forgets the floor",
-    "forms with all members only", "heeds a deleted log when it forms", "lets a witness lead",
-    "lets a witness vote for less", "notes what it creates too late", "sends pieces to any version",
-    "takes a queue for the one before it", "takes the name for the group",
-)  # fmt: skip
-"""A schedule or seeds of simulated worlds catch these, see `tests/world/catches.py`."""
 
 UNBROKEN: Final = {
     "__init__": "it is a description",
