@@ -131,7 +131,7 @@ CATCHES: Final[dict[Mutant, Catch]] = {
         reason="no rule of a world forbids what is more than needed",
     ),
     mutants.leads_on_whatever_its_clock_shows: Catch("contested,brief,three"),
-    mutants.raises_epochs_by_trials: Catch("visited"),
+    mutants.raises_epochs_by_trials: Catch("visited", plain=1),
     mutants.goes_on_with_what_it_cannot_play: Catch(
         "visited,brief",
         reason="no stranger of a world can send entries that fit",
