@@ -172,13 +172,14 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
     Kernels are compiled where all tests of the simulator are asked for.
     """
+    asked = [Path(each.partition("::")[0]).absolute() for each in config.args]
+    is_whole = any((ROOT / "tests" / "sim").is_relative_to(each) for each in asked)
     if IS_SUPPORTED and all(each.popen and not each.python for each in specs):
-        server = WorkerServer(start, config.invocation_params.args)
+        server = WorkerServer(start, config.invocation_params.args, "tests.prepared" if is_whole else "")
         config.add_cleanup(server.close)
         for each in specs:
             each.python = server.interpreter
-    asked = [Path(each.partition("::")[0]).absolute() for each in config.args]
-    if any((ROOT / "tests" / "sim").is_relative_to(each) for each in asked):
+    if is_whole:
         compiling = start([sys.executable, "-m", "tests.kernels"], is_fresh=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         config.add_cleanup(partial(end, compiling))
 

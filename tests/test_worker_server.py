@@ -30,12 +30,14 @@ pytestmark = pytest.mark.skipif(not worker_server.IS_SUPPORTED, reason="each wor
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerServer]:
-    """The server of a run of two small files, of which one is skipped."""
+    """The server of a run of two small files, of which one is skipped, beside what is prepared for them."""
     folder = tmp_path_factory.mktemp("run")
+    (folder / "prepared.py").write_text("def prepare(): import made_of_a_run")
+    (folder / "made_of_a_run.py").touch()
     (folder / "test_skipped_of_a_run.py").write_text("import pytest\npytest.skip('here', allow_module_level=True)")
     (folder / "test_of_a_run.py").write_text("def test_something(): assert 1 + 1 == 2")
     server = WorkerServer(
-        partial(start, cwd=folder), ["--numprocesses", "4", "--import-mode", "importlib", str(folder)]
+        partial(start, cwd=folder), ["--numprocesses", "4", "--import-mode", "importlib", str(folder)], "prepared"
     )
     yield server
     server.close()
@@ -51,7 +53,7 @@ def test_a_worker_is_an_interpreter_that_has_imported_the_tests(server: WorkerSe
         json.loads(run(line, cwd=tmp_path, input="a line\n").stdout)
         for line in (command(server, STATE), [sys.executable, "-u", "-c", STATE])
     )
-    assert here == [fresh[0], "a line\n", ["test_of_a_run"]]
+    assert here == [fresh[0], "a line\n", ["made_of_a_run", "test_of_a_run"]]
     assert fresh[1:] == ["a line\n", []]
 
 

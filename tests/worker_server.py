@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import select
@@ -47,9 +48,12 @@ class WorkerServer:
     Args:
         start: starts the server's process, given its command and options of `subprocess.Popen`.
         arguments: those of the run.
+        prepared: a module whose `prepare` the server calls before it forks workers, or nothing.
     """
 
-    def __init__(self, start: Callable[..., subprocess.Popen[Any]], arguments: Sequence[str]) -> None:
+    def __init__(
+        self, start: Callable[..., subprocess.Popen[Any]], arguments: Sequence[str], prepared: str = ""
+    ) -> None:
         self._folder = tempfile.mkdtemp()  # which no other user may enter
         address = os.path.join(self._folder, "server")
         self._control, other = socket.socketpair()
@@ -58,7 +62,7 @@ class WorkerServer:
             listener.listen()
             descriptors = [listener.fileno(), other.fileno()]
             self.process = start(
-                [sys.executable, "-u", os.fspath(Path(__file__)), *map(str, descriptors), *arguments],
+                [sys.executable, "-u", os.fspath(Path(__file__)), *map(str, descriptors), prepared, *arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=descriptors,
             )  # fmt: skip
         self.interpreter = shlex.join([sys.executable, "-I", "-S", os.fspath(_LAUNCHER), address])
@@ -72,9 +76,11 @@ class WorkerServer:
         shutil.rmtree(self._folder)
 
 
-def _serve(listener: socket.socket, control: socket.socket, arguments: Sequence[str]) -> str | None:
+def _serve(listener: socket.socket, control: socket.socket, prepared: str, arguments: Sequence[str]) -> str | None:
     """Import the tests and fork processes; return, in each of them, its program, and None at the end of the server."""
     _import(arguments)
+    if prepared:
+        importlib.import_module(prepared).prepare()
     gc.unfreeze()
     gc.collect()
     gc.freeze()  # no collection copies pages only to mark what is shared
@@ -146,7 +152,7 @@ def _become(connection: socket.socket) -> str:
 
 if __name__ == "__main__":
     sys.path[0] = ""  # as where a program is given by `-c`, and not this file's folder
-    _program = _serve(*(socket.socket(fileno=int(each)) for each in sys.argv[1:3]), sys.argv[3:])
+    _program = _serve(*(socket.socket(fileno=int(each)) for each in sys.argv[1:3]), sys.argv[3], sys.argv[4:])
     if _program is not None:
         # The interpreter ends it as it ends every other.
         _main = sys.modules["__main__"] = types.ModuleType("__main__")
