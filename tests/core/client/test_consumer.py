@@ -64,12 +64,13 @@ def test_a_sample_that_comes_again_while_it_is_worked_on_is_answered_once_and_no
         consumer.acknowledge((delivered.identity,))
 
 
-def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_answers_to_twins_that_were_all_received_are_one(count: int) -> None:
     consumer: Reader = QueueReader("T@S", ME)
-    for flags in (0, 1, 1):
+    for flags in (0, 1, 1)[:count]:
         receive(consumer, delivery(1, flags=flags))
         consumer.deliver(1)
-    for _ in range(3):
+    for _ in range(count):
         consumer.acknowledge((SampleIdentity(WRITER, 1),))
     assert len(acknowledgments_of(consumer)) == 1
     assert (consumer.touched_count, consumer.waiting_count) == (0, 0)
