@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from qsctl.core.ready import Ready
-from qsctl.core.records import Record
+from qsctl.core.records import Record, one_by_one
 
 
 def records_of(ready: Ready) -> list[Record]:
-    """Return the records of every stream, stream by stream."""
-    return [record for batch in ready.batches for record in batch.records]
+    """Return the records of every stream, stream by stream, and those of runs one by one."""
+    return [record for batch in ready.batches for record in one_by_one(batch.records)]

@@ -25,7 +25,9 @@ from qsctl.core.messages import (
     Inbound,
     ProducerLeft,
     QueueName,
+    RunAcknowledgment,
     Write,
+    WriteRun,
 )
 from qsctl.core.queue.outbox import OpenStream
 from qsctl.core.queue.restore import Capture, QueueReplay, complete_moves, leave_moved, resume, snapshot, without
@@ -156,6 +158,18 @@ class ServiceEngine:
                     queue.acknowledge(now, message)
                 else:
                     self._refused_count += 1
+            elif type(message) is WriteRun:
+                takers = by_topic.get((message.participant, message.topic_name), ())
+                participant = topic_name = None
+                self._refused_count += 0 if takers else len(message.payloads)
+                for each in takers:
+                    each.receive_run(now, message)
+            elif type(message) is RunAcknowledgment:
+                of_run = by_name.get(message.queue)
+                if of_run is not None:
+                    of_run.acknowledge_run(now, message)
+                else:
+                    self._refused_count += message.count
             else:
                 topic_name = queue_name = None  # a command may create or delete queues
                 self._receive_rare(now, message)

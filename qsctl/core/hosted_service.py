@@ -439,13 +439,21 @@ class HostedService:
         return queue
 
     def samples(self, queue: ResourceIdentifier, after_position: int = 0) -> Iterator[Sample]:
-        """Return the held samples behind a position, in queue order."""
+        """Return the held samples behind a position, in queue order; see `present` for their later state."""
         held = self.queue(queue).held
-        return iter(held.newer_than(after_position)) if after_position else iter(held)
+        return held.newer_than(after_position) if after_position else iter(held)
 
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
         """Return the held sample of this identity, by the index; None: it is not held."""
-        return self.queue(queue).held.known.get(identity)
+        return self.queue(queue).held.find(identity)
+
+    def present(self, queue: ResourceIdentifier, sample: Sample) -> Sample | None:
+        """Return a sample that `samples` returned earlier as it is now; None: it is no longer held.
+
+        Raises:
+            NotFound: the queue does not exist.
+        """
+        return _held_at(self.queue(queue), sample)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
         """Remove those of these samples that the queue still holds; return their number [QS 5.4.3].
@@ -628,5 +636,5 @@ def _of_no_group(_name: str) -> Incarnation:
 
 def _held_at(queue: SharedReaderQueue, sample: Sample) -> Sample | None:
     """Return the sample of the queue that has the position and identity of an earlier one; None: it is not held."""
-    held = queue.held.known.get(sample.identity)
+    held = queue.held.find(sample.identity)
     return held if held is not None and held.position == sample.position else None

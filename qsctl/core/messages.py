@@ -8,7 +8,7 @@ its own copy and acknowledges by itself [QS 2.4 and 2.6].
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum, IntFlag
 from typing import Final, TypeAlias, TypeGuard, final
 
@@ -105,6 +105,10 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
     attempt: int = 0
     waits_when_full: bool = False
 
+    def singles(self) -> tuple[Write]:
+        """Return the sample, as `WriteRun.singles` does."""
+        return (self,)
+
 
 class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined", gc=False):
     """A consumer attached to a queue.
@@ -161,6 +165,10 @@ class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc
     identity: SampleIdentity
     response: AckResponse = AckResponse.ACCEPTED
 
+    def singles(self) -> tuple[Acknowledgment]:
+        """Return the acknowledgment, as `RunAcknowledgment.singles` does."""
+        return (self,)
+
 
 class ProducerLeft(msgspec.Struct, frozen=True, array_like=True, tag="producer_left", gc=False):
     """A producer vanished: its samples that still wait outside a full queue leave with it [QS 2.15.4]."""
@@ -178,6 +186,7 @@ class CommandRequest(msgspec.Struct, frozen=True, array_like=True, tag="command"
     command: Command
 
 
+@final
 class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=False):
     """A sample for one consumer.
 
@@ -208,7 +217,16 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
         """Return the identity that the sample's producer gave it."""
         return self.identity if self.dead_letter_reason is None else self.dead_letter_identity
 
+    def positions(self) -> tuple[int]:
+        """Return the position of the sample, as `RunDelivery.positions` does."""
+        return (self.position,)
 
+    def singles(self) -> tuple[Delivery]:
+        """Return the delivery, as `RunDelivery.singles` does."""
+        return (self,)
+
+
+@final
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
     """A queue's answer to a producer [QS 2.4]; a queue that does not acknowledge sends none.
 
@@ -222,6 +240,162 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
     rests_on: int = 0
     attempt: int = 0
     lacks_master: bool = False
+
+    def singles(self) -> tuple[WriteAcknowledgment]:
+        """Return the answer, as `RunAccepted.singles` does."""
+        return (self,)
+
+
+@final
+class WriteRun(msgspec.Struct, frozen=True, array_like=True, tag="write_run", gc=False):
+    """A producer's samples of consecutive sequence numbers, which differ in number and payload only.
+
+    A transport makes runs of samples that arrive together; they are held, sent and answered as runs where no rule
+    distinguishes them, see `qsctl.core.queue`.
+
+    The effect is that of a `Write` for each; `identity` is that of the first.
+    """
+
+    participant: str
+    topic_name: str
+    identity: SampleIdentity
+    payloads: tuple[bytes, ...]
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    lifespan_ns: Nanoseconds = INFINITE_NS
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+        return len(self.payloads)
+
+    def singles(self) -> list[Write]:
+        """Return the samples one by one."""
+        return [
+            Write(
+                self.participant,
+                self.topic_name,
+                identity,
+                payload,
+                self.source_guid,
+                self.related_source_guid,
+                self.related_identity,
+                self.related_reader_guid,
+                self.flags,
+                self.lifespan_ns,
+            )
+            for identity, payload in zip(identities_from(self.identity, len(self.payloads)), self.payloads, strict=True)
+        ]
+
+
+@final
+class RunAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="run_ack", gc=False):
+    """A consumer's acceptance of samples whose sequence numbers have a constant step.
+
+    The effect is that of an `Acknowledgment` for each; `identity` is that of the first.
+    """
+
+    queue: QueueName
+    consumer_guid: Guid
+    identity: SampleIdentity
+    count: int
+    step: int = 1
+
+    def singles(self) -> list[Acknowledgment]:
+        """Return the acknowledgments one by one."""
+        return [
+            Acknowledgment(self.queue, self.consumer_guid, identity)
+            for identity in identities_from(self.identity, self.count, self.step)
+        ]
+
+
+@final
+class RunDelivery(msgspec.Struct, frozen=True, array_like=True, tag="run_delivery", gc=False):
+    """Samples of a run for one consumer, for the first time. Numbers and positions have a constant step.
+
+    `last_flags` are the flags of the last sample, `flags` those of the others.
+    """
+
+    queue: QueueName
+    consumer_guid: Guid
+    position: int
+    identity: SampleIdentity
+    payloads: Sequence[bytes]
+    source_guid: Guid
+    related_source_guid: Guid
+    related_identity: SampleIdentity
+    related_reader_guid: Guid
+    flags: int
+    last_flags: int
+    step: int
+    rests_on: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of all payloads."""
+        return sum(map(len, self.payloads))
+
+    def positions(self) -> range:
+        """Return the positions of the samples."""
+        return range(self.position, self.position + self.step * len(self.payloads), self.step)
+
+    def singles(self) -> list[Delivery]:
+        """Return the deliveries one by one."""
+        count = len(self.payloads)
+        return [
+            Delivery(
+                self.queue,
+                self.consumer_guid,
+                position,
+                identity,
+                payload,
+                self.source_guid,
+                self.related_source_guid,
+                self.related_identity,
+                self.related_reader_guid,
+                self.flags if position != self.position + self.step * (count - 1) else self.last_flags,
+                1,
+                self.rests_on,
+            )
+            for position, identity, payload in zip(
+                self.positions(), identities_from(self.identity, count, self.step), self.payloads, strict=True
+            )
+        ]
+
+
+@final
+class RunAccepted(msgspec.Struct, frozen=True, array_like=True, tag="run_accepted", gc=False):
+    """A queue's positive answers to a producer for samples of consecutive sequence numbers."""
+
+    queue: QueueName
+    identity: SampleIdentity
+    count: int
+    rests_on: int = 0
+
+    def singles(self) -> list[WriteAcknowledgment]:
+        """Return the answers one by one."""
+        return [
+            WriteAcknowledgment(self.queue, identity, AckResponse.ACCEPTED, self.rests_on)
+            for identity in identities_from(self.identity, self.count)
+        ]
+
+
+def one_by_one(messages: Iterable[Outbound]) -> Iterator[Outbound]:
+    """Yield messages, those for a run one by one."""
+    for message in messages:
+        if isinstance(message, RunDelivery | RunAccepted):
+            yield from message.singles()
+        else:
+            yield message
+
+
+def identities_from(first: SampleIdentity, count: int, step: int = 1) -> list[SampleIdentity]:
+    """Return identities of one writer whose sequence numbers have a constant step."""
+    guid, number = first.writer_guid, first.sequence_number
+    return [SampleIdentity(guid, each) for each in range(number, number + count * step, step)]
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
@@ -247,12 +421,23 @@ class StatusPublication(msgspec.Struct, frozen=True, array_like=True, tag="statu
 
 
 Inbound: TypeAlias = (
-    Write | ConsumerJoined | ConsumerLeft | ConsumerAvailability | Acknowledgment | ProducerLeft | CommandRequest
+    Write
+    | ConsumerJoined
+    | ConsumerLeft
+    | ConsumerAvailability
+    | Acknowledgment
+    | ProducerLeft
+    | CommandRequest
+    | WriteRun
+    | RunAcknowledgment
 )
-Outbound: TypeAlias = Delivery | WriteAcknowledgment | CommandReply | StatusPublication
+Outbound: TypeAlias = Delivery | WriteAcknowledgment | CommandReply | StatusPublication | RunDelivery | RunAccepted
 Message: TypeAlias = Inbound | Outbound
 
 
-def is_for(message: Outbound, left: ConsumerLeft) -> TypeGuard[Delivery]:
+def is_for(message: Outbound, left: ConsumerLeft) -> TypeGuard[Delivery | RunDelivery]:
     """Return whether a message is a delivery to the consumer that left."""
-    return type(message) is Delivery and (message.consumer_guid, message.queue) == (left.consumer_guid, left.queue)
+    return isinstance(message, Delivery | RunDelivery) and (message.consumer_guid, message.queue) == (
+        left.consumer_guid,
+        left.queue,
+    )

@@ -13,7 +13,7 @@ import msgspec
 from qsctl.core.admin.reply import MessageData
 from qsctl.core.messages import CommandReply, Delivery, Outbound
 from qsctl.core.ready import Ready
-from qsctl.core.records import Enqueued, Record
+from qsctl.core.records import Enqueued, StreamRecord
 
 ReadPayload: TypeAlias = Callable[[str, int], bytes]
 """Read the payload at a position of a queue, given by full name, from that queue's store."""
@@ -45,7 +45,7 @@ def fill_payloads(ready: Ready, read: ReadPayload) -> None:
     ready.messages[:] = [_message_with_payload(message, payload) for message in ready.messages]
 
 
-def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:
+def records_with_payloads(records: Iterable[StreamRecord], read: ReadPayload) -> Iterator[StreamRecord]:
     """Yield the records with all payloads; also for a snapshot, before a store is compacted to it."""
     for record in records:
         if type(record) is Enqueued and record.payload_from is not None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.core.events import Event
 from qsctl.core.messages import Inbound, Outbound
-from qsctl.core.records import Record
+from qsctl.core.records import Record, StreamRecord
 from qsctl.instant import Nanoseconds
 
 StreamName: TypeAlias = str
@@ -23,16 +23,25 @@ SERVICE_STREAM: Final[StreamName] = ""
 
 
 class Batch(NamedTuple):
-    """Records of one stream, in order. The receiver owns the list."""
+    """Records of one stream, in order. The receiver owns the list.
+
+    `in_runs_count` is the number of records beyond one for each object, since those of a run share one.
+    """
 
     stream: StreamName
     first_index: int
-    records: list[Record]
+    records: list[StreamRecord]
+    in_runs_count: int = 0
+
+    @property
+    def record_count(self) -> int:
+        """Return the number of records."""
+        return len(self.records) + self.in_runs_count
 
     @property
     def last_index(self) -> int:
         """Return the index of the last record."""
-        return self.first_index + len(self.records) - 1
+        return self.first_index + self.record_count - 1
 
 
 class Input(NamedTuple):
@@ -68,10 +77,10 @@ class Ready(NamedTuple):
         """Return the records that change the service's configuration."""
         for batch in self.batches:
             if batch.stream == SERVICE_STREAM:
-                return batch.records
+                return batch.records  # type: ignore[return-value]  # none of them is about samples
         return []
 
     @property
     def record_count(self) -> int:
         """Return the number of records in all streams."""
-        return sum(len(batch.records) for batch in self.batches)
+        return sum(batch.record_count for batch in self.batches)

@@ -10,8 +10,9 @@ in the target decides: after a crash, a sample that its target has is not in its
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -267,6 +268,88 @@ class QueueChanged(msgspec.Struct, frozen=True, array_like=True, tag=16):
     settings: SharedReaderQueueSettings
 
 
+class EnqueuedRun(msgspec.Struct, frozen=True, gc=False):
+    """Samples of one writer were accepted at one instant: an `Enqueued` for each, see `StreamRecord`.
+
+    Positions and sequence numbers are consecutive; `position` and `identity` are those of the first sample.
+    """
+
+    queue: str
+    position: int
+    identity: SampleIdentity
+    payloads: Sequence[bytes]
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    source_guid: Guid
+    related_source_guid: Guid
+    related_identity: SampleIdentity
+    related_reader_guid: Guid
+    flags: int
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+        return len(self.payloads)
+
+    def singles(self) -> list[Enqueued]:
+        """Return the records one by one."""
+        writer_guid, number = self.identity.writer_guid, self.identity.sequence_number
+        return [
+            Enqueued(
+                self.queue,
+                self.position + offset,
+                SampleIdentity(writer_guid, number + offset),
+                self.enqueued_at_ns,
+                self.expires_at_ns,
+                self.source_guid,
+                self.related_source_guid,
+                self.related_identity,
+                self.related_reader_guid,
+                self.flags,
+                payload=payload,
+            )
+            for offset, payload in enumerate(self.payloads)
+        ]
+
+
+class AssignedRun(msgspec.Struct, frozen=True, gc=False):
+    """Samples at consecutive positions are about to be sent for the first time, to these consumers in turn."""
+
+    queue: str
+    position: int
+    count: int
+    consumers: tuple[Guid, ...]
+
+    def consumers_of(self, start: int, stop: int) -> list[Guid]:
+        """Return the consumers of the samples between two offsets."""
+        consumers = self.consumers
+        return [consumers[offset % len(consumers)] for offset in range(start, stop)]
+
+    def singles(self) -> list[Assigned]:
+        """Return the records one by one."""
+        return [
+            Assigned(self.queue, position, guid, 1)
+            for position, guid in enumerate(self.consumers_of(0, self.count), self.position)
+        ]
+
+
+class RemovedRun(msgspec.Struct, frozen=True, gc=False):
+    """Samples, whose positions have a constant step, left the queue for good."""
+
+    queue: str
+    positions: range
+    cause: RemovalCause
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+        return len(self.positions)
+
+    def singles(self) -> list[Removed]:
+        """Return the records one by one."""
+        return [Removed(self.queue, position, self.cause) for position in self.positions]
+
+
 QueueRecord: TypeAlias = (
     Enqueued
     | Assigned
@@ -294,3 +377,20 @@ ServiceRecord: TypeAlias = (
 """Records in the service's own store."""
 
 Record: TypeAlias = QueueRecord | ServiceRecord
+
+RunRecord: TypeAlias = EnqueuedRun | AssignedRun | RemovedRun
+"""Several records of a queue as one object, with as many indexes in the stream as there are samples."""
+
+StreamRecord: TypeAlias = Record | RunRecord
+"""What an engine writes. Stores keep, and a restart reads, single records: the codec of a store divides runs."""
+
+RUN_RECORDS: Final = frozenset({EnqueuedRun, AssignedRun, RemovedRun})
+
+
+def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]:
+    """Yield records, those of a run one by one."""
+    for record in records:
+        if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun):
+            yield from record.singles()
+        else:
+            yield record

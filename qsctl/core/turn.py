@@ -277,7 +277,7 @@ class Turn:
             gone = [each for each in messages if is_for(each, left)]
             if gone:
                 messages[:] = [each for each in messages if not is_for(each, left)]
-                unsent += [each.position for each in gone]
+                unsent += (position for each in gone for position in each.positions())
         return left.with_unsent(unsent) if unsent else left
 
     def _enter(self, ready: Ready) -> None:

@@ -76,6 +76,9 @@ class RecordCodec(Protocol):
     def encode(self, records: Sequence[Record]) -> Encoded:
         """Encode records into bodies."""
 
+    def one_by_one(self, records: Iterable[Record]) -> Iterable[Record]:
+        """Return records as `decode` would: what is encoded may have several records in one object."""
+
     def decode(self, body: bytes) -> Sequence[Record]:
         """Return the records of a body, in order; payloads are absent, the caller fills them in with `fill`.
 

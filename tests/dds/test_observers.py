@@ -63,7 +63,8 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
 
         def all_seen() -> bool:
             for data in copies.take():
-                seen.extend(write.payload for write in frames.parse_frame(data, "", "Orders@S"))
+                found = frames.parse_frame(data, "", "Orders@S")
+                seen.extend(write.payload for each in found for write in each.singles())
             return len(seen) >= 10
 
         assert eventually(all_seen), seen

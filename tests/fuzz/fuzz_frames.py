@@ -12,7 +12,14 @@ from qsctl.core.admin.command import GetData, GetMessages, GetStatus, Shutdown
 from qsctl.core.client.consumer import QueueEnd, QueueReader
 from qsctl.core.client.producer import Producer, QueueAnswers
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
+from qsctl.core.messages import (
+    AckResponse,
+    ConsumerJoined,
+    Delivery,
+    RunAccepted,
+    RunDelivery,
+    WriteAcknowledgment,
+)
 from qsctl.identity import NIL_GUID, Guid, counted_incarnations
 from qsctl.resource import ResourceIdentifier, parse_resource
 from qsctl.transport.dds.boundary import Malformed
@@ -20,6 +27,7 @@ from qsctl.transport.dds.serving.endpoints import availability_from_octets
 from qsctl.transport.dds.wire import frames
 from qsctl.transport.dds.wire.bodies import dead_letter_from_octets
 from qsctl.transport.dds.wire.replies import queue_domains, reply_of, reply_parts
+from tests.answer_frames import parse_answers
 from tests.fuzz.fuzz_command_requests import SETTINGS
 
 DICTIONARY = (
@@ -37,22 +45,24 @@ CONSUMER = Guid(b"c" * 16)
 
 def engine_with_a_consumer() -> ServiceEngine:
     engine = ServiceEngine(SETTINGS, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
+    engine.hosted.reports_each_step = False  # as a service without a recorder, which holds runs of samples
     engine.receive(1, ConsumerJoined("P/S/Orders", CONSUMER, NIL_GUID))
     return engine
 
 
 def writes(data: bytes) -> None:
     found = frames.parse_frame(data, "P", "Orders")
-    assert sum(len(each.payload) for each in found) <= len(data)
+    assert sum(len(write.payload) for each in found for write in each.singles()) <= len(data)
     engine = engine_with_a_consumer()
     engine.receive_all(2, found)
     engine.advance(3)
     ready = engine.take_ready()
-    sent = [each for each in ready.messages if type(each).__name__ == "Delivery"]
-    for frame, _ in frames.frames_of(frames.pack_deliveries(sent)):
+    for frame, _ in frames.delivery_frames(
+        [each for each in ready.messages if isinstance(each, Delivery | RunDelivery)]
+    ):
         frames.parse_arrivals(frame)
-    answered = [each for each in ready.messages if isinstance(each, WriteAcknowledgment)]
-    frames.parse_answers(frames.answers_of(NIL_GUID, "Orders@S", frames.pack_answers(answered)))
+    answered = [each for each in ready.messages if isinstance(each, WriteAcknowledgment | RunAccepted)]
+    parse_answers(frames.answers_of(NIL_GUID, "Orders@S", frames.pack_answers(answered)))
 
 
 def deliveries(data: bytes) -> None:
@@ -64,29 +74,20 @@ def deliveries(data: bytes) -> None:
             consumer.receive(each)
     deliveries = [frames.delivery_of(each, "Orders@S", CONSUMER) for each in consumer.deliver(64)]
     count = consumer.acknowledge_all()
-    answers = [
-        frames.parse_answers(each) for each in frames.answer_frames(CONSUMER, "Orders@S", consumer.pop_answers())
-    ]
+    answers = [parse_answers(each) for each in frames.answer_frames(CONSUMER, "Orders@S", consumer.pop_answers())]
     assert [each for frame in answers for each in frame.identities] == [each.identity for each in deliveries]
     assert len(deliveries) == count
 
 
 def consumer_answers(data: bytes) -> None:
-    frame = frames.parse_consumer_answers(data)
     engine = engine_with_a_consumer()
-    engine.receive_all(
-        2,
-        [
-            Acknowledgment("P/S/Orders", frame.sender, identity, AckResponse(response))
-            for identity, response in zip(frame.identities, frame.responses, strict=True)
-        ],
-    )
+    engine.receive_all(2, frames.parse_consumer_answers(data, "P/S/Orders").answers)
     engine.take_ready()
 
 
 def producer_answers(data: bytes) -> None:
     frame = frames.parse_answer_runs(data, CONSUMER)
-    of_this = [each for each in frames.parse_answers(data).identities if each.writer_guid == CONSUMER]
+    of_this = [each for each in parse_answers(data).identities if each.writer_guid == CONSUMER]
     assert sum(len(numbers) for numbers, _ in frame.runs) == len(of_this)
     producer = Producer("Orders", CONSUMER, window_count=16)
     producer.queue_appeared("Orders@S", True)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
+from qsctl.core import records as records_module
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
@@ -19,10 +22,16 @@ from qsctl.core.messages import (
     ConsumerJoined,
     ConsumerLeft,
     Delivery,
+    Inbound,
+    Outbound,
+    RunAcknowledgment,
     SampleFlag,
-    Write,
+    StatusPublication,
     WriteAcknowledgment,
+    WriteRun,
+    one_by_one,
 )
+from qsctl.core.queue import _held as held_module
 from qsctl.core.queue.settings import (
     DistributionSettings,
     RedeliverySettings,
@@ -30,10 +39,14 @@ from qsctl.core.queue.settings import (
     ResourceLimitSettings,
     SharedReaderQueueSettings,
 )
+from qsctl.core.ready import Ready
+from qsctl.core.records import Assigned, Enqueued, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity, counted_incarnations
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
+from qsctl.service.stores._queue_codec import QUEUE_CODEC
+from qsctl.storage.codec import fill
 from tests.properties.plain_queue import PlainQueue, PlainSample
 
 FRAME_SAMPLES_MAX: Final = 64
@@ -43,7 +56,19 @@ ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
 CONSUMERS = [Guid(bytes([65 + n]) * 16) for n in range(4)]
 WRITER = Guid(b"w" * 16)
-STEPS = {"write": 28, "answer": 43, "wait": 10, "join": 5, "leave": 4, "report": 4, "flush": 3, "unearth": 3}
+TWIN_STEPS: Final = 6
+"""The state of the twin is compared after each sixth step."""
+STEPS = {
+    "write": 28,
+    "answer": 43,
+    "wait": 10,
+    "join": 5,
+    "leave": 4,
+    "report": 4,
+    "flush": 3,
+    "unearth": 3,
+    "record": 1,
+}
 
 
 @dataclass
@@ -76,13 +101,32 @@ class Schedule:
         )
         subscriber = SharedSubscriberSettings("S", (), (orders, dead))
         settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-        self.engine = ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.EVERYTHING)
-        self.engine.finish_restore(0)
-        self.engine.take_ready()
+        self.settings = settings
+        self.journal = chance.choice(list(Journal))
+        self.engine, self.twin = self.fresh(), self.fresh()
+        self.records: list[Record] = []
+        self.in_runs = chance.random() < 0.5
+        self.reports_each_step = chance.random() < 0.1
+        for engine in (self.engine, self.twin):
+            engine.hosted.reports_each_step = self.reports_each_step
+            engine.finish_restore(0)
+        self.last_indexes: dict[str, int] = {}
+        self.store(self.engine.take_ready())
+        self.twin.take_ready()
         self.model = PlainQueue(orders, dead_max)
+        self.model.remembered_max = held_module.RETIRED_IDENTITIES_MAX = chance.choice((100, 8_192))  # type: ignore[misc]
         for consumer in CONSUMERS[: chance.randrange(4)]:
             self.join(consumer)
             self.compare()
+
+    def fresh(self) -> ServiceEngine:
+        return ServiceEngine(self.settings, started_at=0, draw=counted_incarnations(), journal=self.journal)
+
+    def receive(self, message: Inbound) -> None:
+        """Give a message to both services, to the second one sample by sample."""
+        self.engine.receive(self.now, message)
+        is_run = isinstance(message, WriteRun | RunAcknowledgment)
+        self.twin.receive_all(self.now, message.singles() if is_run else (message,))
 
     def step(self) -> None:
         """Do something in both, and compare them."""
@@ -93,9 +137,17 @@ class Schedule:
 
     def compare(self) -> None:
         """Compare what was sent, what was answered, and what is held."""
-        while (deadline := self.engine.next_deadline()) is not None and deadline <= self.now:
-            self.engine.advance(self.now)
-        model, messages = self.model, self.engine.take_ready().messages
+        for engine in (self.engine, self.twin):
+            while (deadline := engine.next_deadline()) is not None and deadline <= self.now:
+                engine.advance(self.now)
+        ready = self.engine.take_ready()
+        self.store(ready)
+        model, messages = self.model, list(one_by_one(ready.messages))
+        twins = self.twin.take_ready().messages
+        assert len(messages) == len(twins)
+        if len(self.steps) % TWIN_STEPS == 0:
+            assert {_without_rest(each) for each in messages} == {_without_rest(each) for each in twins}
+            assert fingerprint(self.engine) == fingerprint(self.twin)
         sent = [
             (each.identity.sequence_number, each.consumer_guid, each.attempt, bool(each.flags & SampleFlag.REDELIVERED))
             for each in messages
@@ -106,7 +158,8 @@ class Schedule:
             for each in messages
             if isinstance(each, WriteAcknowledgment)
         ]
-        assert sent == model.sent
+        # The order of messages to different consumers has no effect.
+        assert sorted(sent, key=_consumer_of) == sorted(model.sent, key=_consumer_of)
         assert answers == model.answers
         model.sent, model.answers = [], []
         queue, letters = self.engine.hosted.by_name[QUEUE], self.engine.hosted.by_name[DEAD]
@@ -123,8 +176,47 @@ class Schedule:
         waiting_count = sum(each.holder is None and not each.dead for each in model.samples)
         assert queue.deliveries.groups.main.waiting_count == waiting_count
 
+    def store(self, ready: Ready) -> None:
+        """Keep the records as a store does; a message rests on the first record of its step, or a later one."""
+        rests_on: dict[tuple[str, int | SampleIdentity], int] = {}
+        for stream, first_index, records, _ in ready.batches:
+            encoded = QUEUE_CODEC.encode(records)
+            stored = [record for body in encoded.bodies for record in QUEUE_CODEC.decode(body)]
+            carriers = [record for record in stored if isinstance(record, Enqueued)]
+            for record, payload in zip(carriers, encoded.data, strict=True):
+                fill(record, "payload", payload)
+            self.records += stored
+            assert first_index == self.last_indexes.get(stream, 0) + 1
+            self.last_indexes[stream] = first_index + len(stored) - 1
+            for index, record in enumerate(records_module.one_by_one(records), first_index):
+                if isinstance(record, Enqueued):
+                    rests_on.setdefault((stream, record.identity), index)
+                elif isinstance(record, Assigned):
+                    rests_on.setdefault((stream, record.position), index)
+        for batch in ready.batches:
+            assert batch.last_index == self.last_indexes[batch.stream]
+        for each in one_by_one(ready.messages):
+            if isinstance(each, Delivery):
+                least = rests_on.get((each.queue, each.position), 0)
+            elif isinstance(each, WriteAcknowledgment):
+                least = rests_on.get((each.queue, each.identity), 0)
+            else:
+                continue
+            assert least <= each.rests_on <= self.last_indexes.get(each.queue, 0)
+
+    def replay(self) -> None:
+        """Replay the records into a third service: it holds the same samples in the same states."""
+        if self.journal is not Journal.EVERYTHING:
+            return
+        again = self.fresh()
+        again.replay_all(self.records)
+        for name, queue in self.engine.hosted.by_name.items():
+            replayed = again.hosted.by_name[name]
+            assert [structs.replace(each, sent_at_ns=0) for each in queue.held] == list(replayed.held)
+            assert queue.held.retired() == replayed.held.retired()
+
     def join(self, consumer: Guid) -> None:
-        self.engine.receive(self.now, ConsumerJoined(QUEUE, consumer))
+        self.receive(ConsumerJoined(QUEUE, consumer))
         self.model.join(self.now, consumer)
 
     # What can happen.
@@ -138,9 +230,9 @@ class Schedule:
         self.next_number = max(self.next_number, first + count)
         lifespan_ns = chance.choice((4, 40, INFINITE_NS, INFINITE_NS, INFINITE_NS, INFINITE_NS))
         identities = [SampleIdentity(WRITER, number) for number in range(first, first + count)]
-        self.engine.receive_all(
-            self.now, [Write("P", "Order", each, b"x", lifespan_ns=lifespan_ns) for each in identities]
-        )
+        frame = WriteRun("P", "Order", identities[0], (b"x",) * count, lifespan_ns=lifespan_ns)
+        for message in (frame,) if self.in_runs else frame.singles():
+            self.receive(message)
         for each in identities:
             self.model.write(self.now, each.sequence_number, lifespan_ns)
 
@@ -153,10 +245,14 @@ class Schedule:
             sample = chance.choice(sent) if chance.random() < 0.5 else sent[0]
             consumer, first = _holder_of(sample, chance), sample.number
         (response,) = chance.choices((AckResponse.ACCEPTED, AckResponse.REJECTED, AckResponse.RETURNED), (6, 3, 1))
-        numbers = range(first, first + chance.choice((1, 1, 3, 10, FRAME_SAMPLES_MAX)))
-        self.engine.receive_all(
-            self.now, [Acknowledgment(QUEUE, consumer, SampleIdentity(WRITER, each), response) for each in numbers]
-        )
+        step = chance.choice((1, 1, 2, 3)) if self.in_runs else 1
+        count = chance.choice((1, 1, 3, 10, FRAME_SAMPLES_MAX))
+        numbers = range(first, first + step * count, step)
+        if self.in_runs and response is AckResponse.ACCEPTED and chance.random() < 0.8:
+            self.receive(RunAcknowledgment(QUEUE, consumer, SampleIdentity(WRITER, first), count, step))
+        else:
+            for number in numbers:
+                self.receive(Acknowledgment(QUEUE, consumer, SampleIdentity(WRITER, number), response))
         for number in numbers:
             self.model.settle(self.now, consumer, number, response)
 
@@ -164,8 +260,10 @@ class Schedule:
         until = self.now + self.chance.randrange(1, 8)
         while (deadline := self.engine.next_deadline()) is not None and deadline <= until:
             assert deadline == self.model.next_deadline()
+            assert deadline == self.twin.next_deadline()
             self.now = deadline
             self.engine.advance(self.now)
+            self.twin.advance(self.now)
             self.model.advance(self.now)
             self.compare()
         self.now = until
@@ -178,7 +276,7 @@ class Schedule:
         """Let a consumer leave in good order, or vanish before all that was sent to it has left."""
         consumer, hands_back = self.chance.choice(CONSUMERS), self.chance.random() < 0.5
         held = [each for each in self.model.held_by(consumer) if not hands_back and self.chance.random() < 0.3]
-        self.engine.receive(self.now, ConsumerLeft(QUEUE, consumer, hands_back, tuple(each.position for each in held)))
+        self.receive(ConsumerLeft(QUEUE, consumer, hands_back, tuple(each.position for each in held)))
         self.model.leave(self.now, consumer, hands_back, [each.number for each in held])
 
     def do_report(self) -> None:
@@ -186,26 +284,63 @@ class Schedule:
         threshold = self.chance.choice((-1, 0, 2, 15))
         found = next((each for each in self.model.consumers if each.guid == consumer), None)
         if found is not None:
-            self.engine.receive(self.now, ConsumerAvailability(QUEUE, consumer, is_enabled, threshold))
+            self.receive(ConsumerAvailability(QUEUE, consumer, is_enabled, threshold))
             found.enabled, found.threshold, found.reports = is_enabled, threshold, True
             self.model.dispatch(self.now)
 
     def do_flush(self) -> None:
         """A command removes samples from anywhere in the queue."""
-        held = self.engine.hosted.samples(ORDERS)
-        going = [each for each in held if self.chance.random() < 0.1]
+        held = list(zip(*(each.hosted.samples(ORDERS) for each in (self.engine, self.twin)), strict=True))
+        pairs = [each for each in held if self.chance.random() < 0.1]
+        going = [each for each, _ in pairs]
         assert self.engine.hosted.flush(self.now, ORDERS, going) == len(going)
+        assert self.twin.hosted.flush(self.now, ORDERS, [each for _, each in pairs]) == len(going)
         for sample in going:
             found = self.model.find(sample.identity.sequence_number)
             assert found is not None
             self.model.end(found, "flushed")
         self.model.dispatch(self.now)
 
+    def do_record(self) -> None:
+        """A recording begins, or ends."""
+        self.reports_each_step = not self.reports_each_step
+        for engine in (self.engine, self.twin):
+            engine.hosted.reports_each_step = self.reports_each_step
+
     def do_unearth(self) -> None:
         """The oldest dead letters leave: what waited for room among them has it."""
-        going = list(self.engine.hosted.samples(LETTERS))[: self.chance.choice((1, 3, FRAME_SAMPLES_MAX))]
-        assert self.engine.hosted.flush(self.now, LETTERS, going) == len(going)
+        count = self.chance.choice((1, 3, FRAME_SAMPLES_MAX))
+        for engine in (self.twin, self.engine):
+            going = list(engine.hosted.samples(LETTERS))[:count]
+            assert engine.hosted.flush(self.now, LETTERS, going) == len(going)
         self.model.unearth(self.now, len(going))
+
+
+def fingerprint(engine: ServiceEngine) -> object:
+    """Return all that the queues remember and count."""
+    return [
+        (
+            queue.held.next_position,
+            queue.held.retired(),
+            len(queue.held),
+            list(queue.held),
+            queue.refused_count,
+            (queue.limits.count, queue.limits.in_memory_bytes) if queue.limits.limited else None,
+            engine.hosted.statistics.status(0, queue.name, with_consumers=True).total,
+            [(each.guid, each.outstanding_count) for each in queue.deliveries.consumers.values()],
+            queue.next_deadline(),
+        )
+        for queue in engine.hosted.by_name.values()
+    ]
+
+
+def _without_rest(message: Outbound) -> Outbound:
+    """Return a message without the record that it rests on."""
+    return structs.replace(message, rests_on=0) if not isinstance(message, StatusPublication) else message
+
+
+def _consumer_of(sent: tuple[int, Guid, int, bool]) -> Guid:
+    return sent[1]
 
 
 def _holder_of(sample: PlainSample, chance: Random) -> Guid:
@@ -221,10 +356,19 @@ def run_schedules(first: int, count: int, step_count: int = 60) -> None:
     Raises:
         AssertionError: the service and the model differ, or a step fails; names the seed and the steps.
     """
-    for seed in range(first, first + count):
-        schedule = Schedule(seed)
-        try:
-            for _ in range(step_count):
-                schedule.step()
-        except (AssertionError, LookupError) as error:
-            raise AssertionError(f"seed {seed}, step {len(schedule.steps)}: {' '.join(schedule.steps)}") from error
+    former = held_module.RETIRED_IDENTITIES_MAX
+    try:
+        for seed in range(first, first + count):
+            _run_schedule(seed, step_count)
+    finally:
+        held_module.RETIRED_IDENTITIES_MAX = former  # type: ignore[misc]
+
+
+def _run_schedule(seed: int, step_count: int) -> None:
+    schedule = Schedule(seed)
+    try:
+        for _ in range(step_count):
+            schedule.step()
+        schedule.replay()
+    except (AssertionError, LookupError) as error:
+        raise AssertionError(f"seed {seed}, step {len(schedule.steps)}: {' '.join(schedule.steps)}") from error

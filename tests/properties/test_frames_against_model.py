@@ -35,15 +35,15 @@ def test_model_finds_that_a_sweep_of_a_group_loses_a_waiting_sample(monkeypatch:
 
     monkeypatch.setattr(DeliveryGroup, "drop", lose)
     with pytest.raises(AssertionError, match=r"seed \d+, step \d+"):
-        run_schedules(81, 300)
+        run_schedules(381, 120)
 
 
 def test_model_finds_that_a_sweep_of_lifespans_loses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     leave = Lifespans.leave
 
-    def lose(lifespans: Lifespans) -> None:
+    def lose(lifespans: Lifespans, count: int = 1) -> None:
         length = len(lifespans._row)
-        leave(lifespans)
+        leave(lifespans, count)
         if len(lifespans._row) < length:
             lifespans._row.clear()
 

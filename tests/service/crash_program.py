@@ -37,6 +37,7 @@ from qsctl.core.messages import (
     SampleFlag,
     Write,
     WriteAcknowledgment,
+    one_by_one,
 )
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
@@ -44,6 +45,7 @@ from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from qsctl.service.run.loop import ServiceLoop
 from qsctl.storage.sqlite import store as sqlite
 from qsctl.storage.streams import logged
+from qsctl.transport.dds.wire import frames
 from tests.service.crash_settings import service_in
 
 PARTICIPANT, TOPIC, QUEUE, DEAD = "P", "Order", "P/S/orders", "P/S/dead"
@@ -131,6 +133,7 @@ class Client:
         self.number = 0
         self.guid = Guid((1_000_000 + seed).to_bytes(16, "big"))
         loop = service_in(directory)
+        loop.engine.hosted.reports_each_step = False  # as a service without a recorder, which holds runs of samples
         self.pipeline = ServiceLoop(loop.engine, loop.stores, quick_sync_s=0)
 
     def run(self) -> None:
@@ -140,7 +143,7 @@ class Client:
                 inbox += self.write()
             self.pipeline.begin(inbox)
             ready = self.pipeline.drain() if self.chance.random() < 0.3 else self.pipeline.pop_finished()
-            messages = [message for each in ready for message in each.messages]
+            messages = [message for each in ready for message in one_by_one(each.messages)]
             kept = [each for each in messages if isinstance(each, WriteAcknowledgment)]
             say("kept", [key_of(each.identity) for each in kept if each.response is AckResponse.ACCEPTED])
             deliveries = [each for each in messages if isinstance(each, Delivery)]
@@ -156,11 +159,13 @@ class Client:
         keys = [f"{self.seed}:{self.number + at}" for at in range(count)]
         self.number += count
         say("write", keys)
-        lives = [SHORT_LIFE_NS if self.chance.random() < 0.2 else INFINITE_NS for _ in keys]
-        return [
-            Write(PARTICIPANT, TOPIC, identity(key), key.encode(), lifespan_ns=life)
-            for key, life in zip(keys, lives, strict=True)
+        life, other = (SHORT_LIFE_NS if self.chance.random() < 0.2 else INFINITE_NS for _ in range(2))
+        lives = [life] * count if self.chance.random() < 0.7 else [self.chance.choice((life, other)) for _ in keys]
+        packed = [
+            frames.pack_sample(identity(key), key.encode(), lifespan_ns=each)
+            for key, each in zip(keys, lives, strict=True)
         ]
+        return [*frames.parse_frame(frames.frame_of(packed), PARTICIPANT, TOPIC)]
 
     def answer(self, deliveries: list[Delivery]) -> list[Inbound]:
         if not deliveries:
@@ -173,7 +178,8 @@ class Client:
         keys = [key_of(each.identity) for each in deliveries]
         say("reject" if drawn < 0.4 else "settle", keys)
         response = AckResponse.REJECTED if drawn < 0.4 else AckResponse.ACCEPTED
-        return [Acknowledgment(QUEUE, self.guid, each.identity, response) for each in deliveries]
+        packed = [frames.pack_answer(each.identity, response) for each in deliveries]
+        return [*frames.parse_consumer_answers(frames.answers_of(self.guid, "", packed), QUEUE).answers]
 
     def exhume(self, letters: list[Delivery]) -> list[Inbound]:
         if not letters:

@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 
 from qsctl.core.admin.reply import Reply, ReturnCode
-from qsctl.core.messages import AckResponse, CommandReply, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, CommandReply, RunAccepted, RunDelivery, WriteAcknowledgment, one_by_one
 from qsctl.core.queue.restore import without
 from qsctl.core.ready import Batch, Ready
-from qsctl.core.records import DeadLetterReason, Enqueued, RemovalCause, Removed
+from qsctl.core.records import (
+    AssignedRun,
+    DeadLetterReason,
+    Enqueued,
+    EnqueuedRun,
+    RemovalCause,
+    Removed,
+    StreamRecord,
+)
 from qsctl.errors import Damaged
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.service.stores._failures import Failures
 from qsctl.storage.room import DiskFailed, DiskFull
 from tests.service.pipelines import ON_DISK, queue, service, writes
@@ -58,6 +66,27 @@ def test_only_the_sample_that_was_refused_counts_as_never_written() -> None:
     failures.withhold([Ready([Batch(QUEUE, 2, [letter(2, "Bill@S")])], [], [])])
     stored = [letter(1, "Order@S"), letter(2, "Bill@S"), Removed(QUEUE, 2, RemovalCause.DELIVERED)]
     assert list(without(stored, failures.queues[QUEUE].refused)) == stored[:1]
+
+
+def test_every_sample_of_a_run_is_refused_and_none_is_sent_when_it_cannot_be_stored() -> None:
+    first, payloads = SampleIdentity(WRITER, 2), (b"x",) * 3
+    nil = (NIL_GUID, NIL_GUID, NIL_IDENTITY, NIL_GUID)
+    records: list[StreamRecord] = [
+        EnqueuedRun(QUEUE, 5, first, payloads, 0, 9, *nil, 0),
+        AssignedRun(QUEUE, 5, 3, (READER,)),
+    ]
+    accepted = RunAccepted(QUEUE, first, 3, rests_on=3)
+    elsewhere = RunAccepted("P/S/bills", first, 3)
+    sent = RunDelivery(QUEUE, READER, 5, first, payloads, *nil, 0, 0, 1, 6)
+    turn = Ready([Batch(QUEUE, 1, records, 4)], [accepted, sent, elsewhere], [])
+    failures = failed()
+    failures.withhold([turn])
+    identities = [SampleIdentity(WRITER, number) for number in (2, 3, 4)]
+    assert list(one_by_one(turn.messages)) == [
+        *(WriteAcknowledgment(QUEUE, each, AckResponse.REJECTED, rests_on=3) for each in identities),
+        *elsewhere.singles(),
+    ]
+    assert failures.queues[QUEUE].refused == dict(enumerate(identities, 5))
 
 
 @pytest.mark.parametrize("name", ["segments", "database", ""])

@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given, strategies
 from msgspec.structs import replace
 
-from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
+from qsctl.core.records import (
+    Assigned,
+    AssignedRun,
+    DeadLetterReason,
+    Enqueued,
+    EnqueuedRun,
+    Record,
+    RemovalCause,
+    Removed,
+    RemovedRun,
+    StreamRecord,
+    one_by_one,
+)
 from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.service.stores._queue_codec import QUEUE_CODEC, RUN_PAYLOAD_BYTES_MAX, RUN_SAMPLES_MAX
@@ -152,3 +164,75 @@ def test_the_payloads_of_a_body_are_separated(payloads: list[bytes]) -> None:
         for damaged in (packed[:-1], packed + b"x", b""):
             with pytest.raises(UnreadableRecord):
                 unpack_payloads(damaged, len(payloads))
+
+
+def enqueued_run(payloads: list[bytes], first: int = 7, **rare: object) -> EnqueuedRun:
+    members = {"source_guid": PLAIN.source_guid, "flags": 0} | rare
+    return EnqueuedRun(
+        QUEUE,
+        first,
+        SampleIdentity(ONE, first + 2),
+        payloads,
+        1_000,
+        INFINITE_NS,
+        related_source_guid=PLAIN.related_source_guid,
+        related_identity=PLAIN.related_identity,
+        related_reader_guid=PLAIN.related_reader_guid,
+        **members,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("consumers", [(), (ONE,), (ONE, OTHER), (ONE, OTHER, ONE)])
+@pytest.mark.parametrize("sizes", [(3,) * 5, (256,) * 70, (1,) * 200, (5_000, 3, 4_090, 4, 3, 5_000), (0,) * 65])
+def test_a_run_is_stored_as_its_records_are(sizes: tuple[int, ...], consumers: tuple[Guid, ...]) -> None:
+    run = enqueued_run([bytes([at]) * size for at, size in enumerate(sizes)])
+    if not consumers:
+        assert QUEUE_CODEC.encode([run]) == QUEUE_CODEC.encode(run.singles())
+        return
+    assigned = AssignedRun(QUEUE, 7, run.count, consumers)
+    in_turn = [each for pair in zip(run.singles(), assigned.singles(), strict=True) for each in pair]
+    assert QUEUE_CODEC.encode([run, assigned]) == QUEUE_CODEC.encode(in_turn)
+
+
+def test_removed_runs_are_stored_as_their_records_are() -> None:
+    runs = [RemovedRun(QUEUE, positions, RemovalCause.DELIVERED) for positions in (range(7, 17, 3), range(8, 18, 3))]
+    singles = [single for each in runs for single in each.singles()]
+    assert [each.position for each in singles] == [7, 10, 13, 16, 8, 11, 14, 17]
+    assert QUEUE_CODEC.encode(runs) == QUEUE_CODEC.encode(singles)
+
+
+several = strategies.lists(
+    strategies.sampled_from(
+        [
+            enqueued_run([b"x" * 900] * 9, flags=4),
+            enqueued_run([b"x" * 900] * 9, first=20),
+            AssignedRun(QUEUE, 20, 3, (ONE,)),
+            AssignedRun(QUEUE, 23, 5, (ONE, OTHER)),
+            AssignedRun(QUEUE, 40, 2, (ONE, OTHER)),
+            RemovedRun(QUEUE, range(20, 29, 2), RemovalCause.DELIVERED),
+            RemovedRun(QUEUE, range(7, 9), RemovalCause.DELIVERED),
+            replace(PLAIN, position=40, payload=b"one"),
+            Assigned(QUEUE, 40, ONE, 1),
+            removed(40, RemovalCause.EXPIRED),
+        ]
+    ),
+    max_size=12,
+)
+
+
+@given(several)
+def test_runs_and_single_records_are_read_back_in_the_order_of_each_sample(records: list[StreamRecord]) -> None:
+    encoded = QUEUE_CODEC.encode(records)
+    singles = list(one_by_one(records))
+    read = QUEUE_CODEC.decode_all(encoded.bodies)
+    assert sum(encoded.counts) == len(read) == len(singles)
+    for position in {each.position for each in singles}:  # type: ignore[union-attr]
+        of_it = [each for each in singles if each.position == position]  # type: ignore[union-attr]
+        bare = [replace(each, payload=b"") if isinstance(each, Enqueued) else each for each in of_it]
+        assert [each for each in read if each.position == position] == bare
+    assert encoded.positions == [each.position for each in singles if isinstance(each, Enqueued)]
+    assert encoded.data == [each.payload for each in singles if isinstance(each, Enqueued)]
+    assert encoded.ended == [each.position for each in singles if isinstance(each, Removed)]
+    bodies = [QUEUE_CODEC.decode(body) for body in encoded.bodies]
+    of_body = [at for at, found in enumerate(bodies) for each in found if isinstance(each, Enqueued)]
+    assert encoded.carriers == of_body

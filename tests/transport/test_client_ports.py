@@ -28,6 +28,7 @@ from qsctl.transport.dds.wire.wire_types import (
     consumer_acknowledgment_topic,
     consumer_topic,
 )
+from tests.answer_frames import parse_answers
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import eventually
 
@@ -81,7 +82,7 @@ def test_answers_wait_until_the_announced_queue_reads_them(
         return bool(taken)
 
     assert eventually(has_come), "the answer is lost"
-    assert frames.parse_answers(taken[0])[2:] == ([ANSWERED], [1])
+    assert parse_answers(taken[0])[2:] == ([ANSWERED], [1])
     assert [type(each) for each in port.poll()] == [QueueAppeared]
     assert port.flush()
     announcement.close()

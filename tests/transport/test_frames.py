@@ -12,19 +12,31 @@ from hypothesis import strategies as st
 
 from qsctl.core.client.consumer import Arrivals, QueueEnd, SampleAnswers
 from qsctl.core.client.producer import OutgoingRun, SampleTraits
-from qsctl.core.messages import AckResponse, Delivery, SampleFlag
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    Delivery,
+    RunAccepted,
+    RunAcknowledgment,
+    RunDelivery,
+    SampleFlag,
+    Write,
+    WriteAcknowledgment,
+    WriteRun,
+)
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.wire import frames, raw
 from qsctl.transport.dds.wire.wire_types import WireAcknowledgmentFrame, WireFrame
+from tests.answer_frames import parse_answers
 
 GUID = Guid(b"g" * 16)
 END = int(SampleFlag.END_OF_QUEUE)
 PARSERS: tuple[Callable[[bytes], object], ...] = (
     lambda data: frames.parse_frame(data, "P", "T"),
     frames.parse_arrivals,
-    frames.parse_answers,
     lambda data: frames.parse_answer_runs(data, GUID),
+    lambda data: frames.parse_consumer_answers(data, "Q"),
 )
 
 guids = st.binary(min_size=16, max_size=16).map(Guid)
@@ -62,9 +74,138 @@ def test_a_frame_gives_back_what_was_packed(given_samples: list[tuple[object, ..
             each.flags | each.attempt << 16,
             each.lifespan_ns,
         )
-        for each in parsed
+        for read in parsed
+        for each in read.singles()
     ] == given_samples
     assert {(each.participant, each.topic_name) for each in parsed} <= {("P", "T")}
+
+
+WRITERS = [Guid(b"v" * 16), Guid(b"w" * 16)]
+segments = st.lists(
+    st.tuples(
+        st.sampled_from(WRITERS),
+        st.sampled_from((5, 6, 2**32 - 3)),
+        st.lists(st.binary(min_size=3, max_size=3) | st.binary(max_size=9), min_size=1, max_size=20),
+        st.sampled_from((0, 0, 1, 1 << 16)),
+        st.sampled_from((INFINITE_NS, 7)),
+        st.sampled_from(WRITERS),
+    ),
+    max_size=4,
+)
+
+
+@given(segments)
+def test_samples_with_consecutive_numbers_are_read_as_runs_of_the_same_samples(found: list[tuple[Any, ...]]) -> None:
+    packed, written = [], []
+    for writer, first, payloads, flags, lifespan_ns, source in found:
+        for number, payload in enumerate(payloads, first):
+            identity = SampleIdentity(writer, number)
+            packed.append(frames.pack_sample(identity, payload, source, flags=flags, lifespan_ns=lifespan_ns))
+            members = (source, NIL_GUID, NIL_IDENTITY, NIL_GUID, flags & 0xFFFF, lifespan_ns, flags >> 16)
+            written.append(Write("P", "T", identity, payload, *members))
+    read = frames.parse_frame(frames.frame_of(packed), "P", "T")
+    assert [single for each in read for single in each.singles()] == written
+
+
+@pytest.mark.parametrize("sizes", [(8,) * 9, (8, 3, 8, 8, 1, 0, 8, 8, 8)])
+def test_a_frame_of_one_writer_is_one_run(sizes: tuple[int, ...]) -> None:
+    packed = [frames.pack_sample(SampleIdentity(WRITERS[0], at), bytes(size)) for at, size in enumerate(sizes, 5)]
+    (run,) = frames.parse_frame(frames.frame_of(packed), "P", "T")
+    assert run == WriteRun("P", "T", SampleIdentity(WRITERS[0], 5), tuple(map(bytes, sizes)))
+
+
+@pytest.mark.parametrize("differs", ["number", "writer", "flags", "lifespan_ns", "source_guid", "reader"])
+def test_a_sample_that_differs_ends_a_run(differs: str) -> None:
+    packed = []
+    for number in range(20):
+        other = number == 9
+        identity = SampleIdentity(
+            WRITERS[other and differs == "writer"], number + 40 if other and differs == "number" else number
+        )
+        packed.append(
+            frames.pack_sample(
+                identity,
+                b"x",
+                WRITERS[other and differs == "source_guid"],
+                related_reader_guid=WRITERS[other and differs == "reader"],
+                flags=int(other and differs == "flags"),
+                lifespan_ns=7 if other and differs == "lifespan_ns" else INFINITE_NS,
+            )
+        )
+    read = frames.parse_frame(frames.frame_of(packed), "P", "T")
+    assert [len(each.singles()) for each in read] == [9, 1, 10]
+    assert [single.identity.sequence_number for each in read for single in each.singles()] == [
+        49 if number == 9 and differs == "number" else number for number in range(20)
+    ]
+
+
+@given(
+    st.lists(st.binary(min_size=300, max_size=300) | st.binary(max_size=90_000), min_size=1, max_size=9)
+    | st.integers(1, 1300).map(lambda count: [bytes(256)] * count),
+    st.sampled_from((1, 3)),
+    st.sampled_from((1, 3)),
+    st.booleans(),
+)
+def test_a_run_of_deliveries_is_packed_like_its_samples(
+    payloads: list[bytes], step: int, last_flags: int, has_neighbours: bool
+) -> None:
+    first = SampleIdentity(WRITERS[0], 2**32 - 2)
+    run = RunDelivery(
+        "Q", WRITERS[1], 7, first, payloads, WRITERS[0], NIL_GUID, NIL_IDENTITY, NIL_GUID, 1, last_flags, step, 0
+    )
+    other = Delivery("Q", WRITERS[1], 99, first, b"other")
+    sent = [other, run, other] if has_neighbours else [run]
+    singles = [single for each in sent for single in each.singles()]
+    cut = frames.delivery_frames(sent)
+    assert b"".join(frame[8:] for frame, _ in cut) == b"".join(frames.pack_deliveries(singles))
+    assert [position for _, positions in cut for position in positions] == [each.position for each in singles]
+    assert [frame for frame, _ in cut] == [frame for frame, _ in frames.frames_of(frames.pack_deliveries(singles))], (
+        "each frame is as full as one of single samples"
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*WRITERS, NIL_GUID]),
+            st.sampled_from((5, 6, 2**32 - 3)),
+            st.sampled_from((1, 2, -1)),
+            st.integers(1, 20),
+            st.sampled_from((0, 1, 1, 1, 2)),
+        ),
+        max_size=5,
+    )
+)
+def test_answers_at_a_constant_step_are_read_as_runs_of_the_same_answers(found: list[tuple[Any, ...]]) -> None:
+    given_answers = [
+        (SampleIdentity(writer, first + step * at), response)
+        for writer, first, step, count, response in found
+        for at in range(count)
+        if first + step * at >= 0
+    ]
+    packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(*each) for each in given_answers])
+    sender, answers = frames.parse_consumer_answers(packed, "Q")
+    singles = [single for each in answers for single in each.singles()]
+    assert [(each.identity, int(each.response)) for each in singles] == given_answers
+    assert {(each.queue, each.consumer_guid) for each in singles} <= {("Q", sender)} == {("Q", b"c" * 16)}
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_acceptances_of_one_writer_are_one_run(step: int) -> None:
+    accepted = [SampleIdentity(WRITERS[0], 5 + step * at) for at in range(9)]
+    packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(each, 1) for each in accepted])
+    (run,) = frames.parse_consumer_answers(packed, "Q").answers
+    assert run == RunAcknowledgment("Q", Guid(b"c" * 16), accepted[0], 9, step)
+
+
+@given(st.integers(1, 40), st.booleans())
+def test_answers_to_a_run_are_packed_like_its_answers(count: int, is_first: bool) -> None:
+    accepted = RunAccepted("Q", SampleIdentity(WRITERS[0], 2**32 - 2), count)
+    other = WriteAcknowledgment("Q", SampleIdentity(WRITERS[0], 3), AckResponse.REJECTED)
+    answers = [accepted, other] if is_first else [other, accepted]
+    singles = [single for each in answers for single in each.singles()]
+    for pack in (frames.pack_answers, frames.pack_replica_answers):
+        assert pack(answers) == pack(singles) == [frames.pack_answer(each.identity, each.response) for each in singles]
 
 
 @given(st.lists(samples, max_size=3))
@@ -183,7 +324,7 @@ def test_a_producer_is_given_its_answers_in_runs(answers: list[tuple[Guid, int, 
     packed = [frames.pack_answer(each, response) for each, (_, _, response) in zip(identities, answers, strict=True)]
     data = frames.answers_of(NIL_GUID, "T@S", packed)
     sender, name, count, runs = frames.parse_answer_runs(data, GUID)
-    whole = frames.parse_answers(data)
+    whole = parse_answers(data)
     assert (sender, name, count) == (whole.sender, whole.queue_name, len(whole.identities))
     assert [(number, response) for numbers, response in runs for number in numbers] == [
         (identity.sequence_number, response)
@@ -206,7 +347,7 @@ def test_answers_by_keys_are_packed_like_single_ones(answers: list[tuple[AckResp
 def test_more_answers_than_a_frame_holds_are_several_frames() -> None:
     keys = [frames.key_of(SampleIdentity(GUID, number)) for number in range(frames.ANSWERS_MAX + 1)]
     packed = frames.answer_frames(GUID, "T@S", [SampleAnswers(AckResponse.ACCEPTED, keys)])
-    first, second = map(frames.parse_answers, packed)
+    first, second = map(parse_answers, packed)
     assert (len(first.identities), len(second.identities)) == (frames.ANSWERS_MAX, 1)
     assert [each.sequence_number for each in (first.identities + second.identities)] == list(range(len(keys)))
 
@@ -237,7 +378,7 @@ def test_answers_give_back_what_was_packed_and_are_those_of_the_type(
 ) -> None:
     packed = frames.answers_of(sender, queue, [frames.pack_answer(*each) for each in answers])
     identities, responses = [each for each, _ in answers], [each for _, each in answers]
-    assert frames.parse_answers(packed) == (sender, queue, identities, responses)
+    assert parse_answers(packed) == (sender, queue, identities, responses)
     assert bytes(WireAcknowledgmentFrame.deserialize(packed).serialize(use_version_2=False)) == packed
 
 
@@ -291,10 +432,11 @@ def test_frames_keep_the_order_and_stay_below_one_message(packed: list[bytes]) -
 @pytest.mark.parametrize("response", AckResponse)
 def test_a_service_reads_every_response_that_a_consumer_gives(response: AckResponse) -> None:
     packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(NIL_IDENTITY, response)])
-    assert frames.parse_consumer_answers(packed).responses == [response]
+    (answer,) = frames.parse_consumer_answers(packed, "Q").answers
+    assert answer == Acknowledgment("Q", Guid(b"c" * 16), NIL_IDENTITY, response)
 
 
 def test_a_response_that_no_consumer_gives_is_malformed() -> None:
     packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(NIL_IDENTITY, len(AckResponse))])
     with pytest.raises(frames.MalformedFrame, match="a response is 3"):
-        frames.parse_consumer_answers(packed)
+        frames.parse_consumer_answers(packed, "Q")

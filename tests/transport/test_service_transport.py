@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from qsctl.core.client.producer import QueueAnswers
-from qsctl.core.messages import AckResponse, Message, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, Message, RunAccepted, Write, WriteAcknowledgment, WriteRun
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
@@ -17,6 +17,7 @@ from qsctl.transport.dds.clients.client_domain import ClientDomain
 from qsctl.transport.dds.clients.client_ports import ProducerPort
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces, ServiceTransport
+from qsctl.transport.dds.wire.frames import RUN_SAMPLES_MIN
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 
@@ -54,6 +55,7 @@ class Pair:
         self.domain.add(self.port)
         self.answers: list[WriteAcknowledgment] = []
         self.batches: list[Sequence[Message]] = []
+        self.runs_count = 0
         self.until(self.port.matched_queues)
 
     def until(self, is_so: Callable[[], object]) -> None:
@@ -69,7 +71,9 @@ class Pair:
                         WriteAcknowledgment(QUEUE, SampleIdentity(GUID, number), response) for number in change.numbers
                     ]
             self.transport.flush()
-            batch = [each for each in self.transport.poll() if isinstance(each, Write)]
+            written = [each for each in self.transport.poll() if isinstance(each, Write | WriteRun)]
+            self.runs_count += sum(isinstance(each, WriteRun) for each in written)
+            batch = [write for each in written for write in each.singles()]
             if batch:
                 self.batches.append(batch)
 
@@ -93,11 +97,20 @@ def test_what_a_producer_writes_is_received_whole_and_in_order(pair: Pair) -> No
     pair.until(lambda: sum(map(len, pair.batches)) >= COUNT)
     assert [each for batch in pair.batches for each in batch] == written
     assert len(pair.batches) < COUNT, "what is there comes together"
+    assert 0 < pair.runs_count <= COUNT / RUN_SAMPLES_MIN
 
 
 def test_what_is_sent_reaches_the_producer_whole_and_in_order(pair: Pair) -> None:
     answers = [an_answer(number) for number in range(1, COUNT + 1)]
     pair.transport.put(answers)
+    pair.until(lambda: len(pair.answers) >= COUNT)
+    assert pair.answers == answers
+
+
+def test_answers_to_a_run_reach_the_producer_one_by_one_and_in_order(pair: Pair) -> None:
+    identities = [a_write(number).identity for number in range(1, COUNT + 1)]
+    answers = [WriteAcknowledgment(QUEUE, each, AckResponse.ACCEPTED) for each in identities]
+    pair.transport.put([answers[0], RunAccepted(QUEUE, answers[1].identity, COUNT - 2), answers[-1]])
     pair.until(lambda: len(pair.answers) >= COUNT)
     assert pair.answers == answers
 

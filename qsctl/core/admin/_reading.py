@@ -112,14 +112,15 @@ class SampleReading:
 
     def go_on(self, _now: Nanoseconds) -> list[Reply]:
         """Return the next replies, possibly none."""
-        if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
-            self._kept_back = None
-            self._wanted_count += 1
+        if self._is_under_way and self._kept_back is not None:
+            self._kept_back = self._wanted(self._kept_back)
+            self._wanted_count += self._kept_back is None
         replies: list[Reply] = []
         looked_at_count = 0
-        for sample in islice(self._candidates, LOOKED_AT_AT_ONCE):
+        for candidate in islice(self._candidates, LOOKED_AT_AT_ONCE):
             looked_at_count += 1
-            if not self._is_still_wanted(sample):
+            sample = self._wanted(candidate)
+            if sample is None:
                 continue
             if self._kept_back is not None:
                 replies.append(self._reply(self._kept_back))
@@ -134,18 +135,23 @@ class SampleReading:
             replies.append(self._last_reply())
         elif not self._is_under_way:
             # The queue changes between turns, so a live iterator over it would fail.
-            self._candidates = iter(tuple(self._candidates))
+            self._candidates = (
+                self._host.samples(self._queue, candidate.position)
+                if identities_of(self._expression) is None
+                else iter(tuple(self._candidates))
+            )
             self._is_under_way = True
         return replies
 
-    def _is_still_wanted(self, sample: Sample) -> bool:
-        return (not self._is_under_way or self._is_held(sample)) and is_selected(sample, self._expression)
-
-    def _is_held(self, sample: Sample) -> bool:
+    def _wanted(self, candidate: Sample) -> Sample | None:
+        """Return a candidate as it is now, if it is held and selected."""
+        if not self._is_under_way:
+            return candidate if is_selected(candidate, self._expression) else None
         try:
-            return self._host.sample(self._queue, sample.identity) is sample
+            sample = self._host.present(self._queue, candidate)
         except NotFound:
-            return False
+            return None
+        return sample if sample is not None and is_selected(sample, self._expression) else None
 
     def _reply(self, sample: Sample) -> Reply:
         origin = sample.dead_letter

@@ -72,7 +72,9 @@ class SampleRemoval:
         share = [samples.popleft() for _ in range(min(count_max, len(samples)))]
         if not samples:
             stage.popleft()
-        going = share if self._expression == EVERYTHING else [each for each in share if self._selects(each)]
+        going = [each for former in share if (each := self._host.present(queue, former)) is not None]
+        if self._expression != EVERYTHING:
+            going = [each for each in going if self._selects(each)]
         if stage is self._waiting and (sent := deque(each for each in going if each.state is _SENT)):
             self._with_consumers.append((queue, sent))
             going = [each for each in going if each.state is not _SENT]

@@ -51,8 +51,10 @@ from qsctl.core.messages import (
     Delivery,
     Inbound,
     Outbound,
+    RunAcknowledgment,
     Write,
     WriteAcknowledgment,
+    WriteRun,
 )
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -259,7 +261,15 @@ class Member:
                     self.engine.receive_all(now, others)
                     others.clear()
                 self._write(now, message, takers)
-            elif type(message) is Acknowledgment and (replica := self._by_queue.get(message.queue)) is not None:
+            elif type(message) is WriteRun and self._takers(message.participant, message.topic_name):
+                if others:
+                    self.engine.receive_all(now, others)
+                    others.clear()
+                self.receive_all(now, message.singles())
+            elif (
+                isinstance(message, Acknowledgment | RunAcknowledgment)
+                and (replica := self._by_queue.get(message.queue)) is not None
+            ):
                 if replica.is_master:
                     others.append(message)
             elif type(message) is ConsumerLeft and (replica := self._by_queue.get(message.queue)) is not None:
@@ -638,10 +648,8 @@ class Member:
                 replica.append(now, batch.first_index, cast("list[QueueRecord]", batch.records))
             elif batch.stream in gone:
                 pass  # it goes with its queues
-            elif earlier := next((each for each in self._batches if each.stream == batch.stream), None):
-                earlier.records.extend(batch.records)
             else:
-                self._batches.append(batch)
+                self._keep(batch)
         held: dict[StreamName, Replica] = {}
         for message in ready.messages:
             if type(message) is CommandReply and self.configuration and self.configuration.note_reply(message):
@@ -660,6 +668,15 @@ class Member:
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
         self._moves_samples |= ready.moves_samples and bool(self._batches)
+
+    def _keep(self, batch: Batch) -> None:
+        """Keep the records of a stream that is not replicated for the turn."""
+        for at, earlier in enumerate(self._batches):
+            if earlier.stream == batch.stream:
+                earlier.records.extend(batch.records)
+                self._batches[at] = earlier._replace(in_runs_count=earlier.in_runs_count + batch.in_runs_count)
+                return
+        self._batches.append(batch)
 
 
 def _names_of(replica: Replica) -> list[str]:

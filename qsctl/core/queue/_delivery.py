@@ -11,14 +11,23 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from qsctl.core.events import LateAcknowledgment, ReturnReason, SampleReturned, SampleSent
-from qsctl.core.messages import QUESTION_NUMBER_MIN, Acknowledgment, AckResponse, Delivery, SampleFlag
+from qsctl.core.messages import (
+    QUESTION_NUMBER_MIN,
+    Acknowledgment,
+    AckResponse,
+    Delivery,
+    RunAcknowledgment,
+    RunDelivery,
+    SampleFlag,
+)
 from qsctl.core.queue._context import QueueContext
 from qsctl.core.queue._delivery_groups import DeliveryGroup, DeliveryGroups
 from qsctl.core.queue._reader_cache import ReaderCache
 from qsctl.core.queue._redelivery import Redelivery, note_failure, release
+from qsctl.core.queue._run import RETIRED, SENT, SINGLE, Run, SentRange
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.sample import Cause, Sample
-from qsctl.core.records import Assigned, RemovalCause, Returned
+from qsctl.core.records import Assigned, AssignedRun, RemovalCause, Returned
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
@@ -26,6 +35,8 @@ LetIn: TypeAlias = Callable[[Nanoseconds], None]
 """Admit samples from the reader cache while there is room: `Entry.let_in`."""
 End: TypeAlias = Callable[[Nanoseconds, Sample, Cause, RemovalCause], None]
 """Remove a sample from the queue for good: `Removal.end`."""
+EndRange: TypeAlias = Callable[[Nanoseconds, Run, range, int], None]
+"""Remove acknowledged samples of a run for good: `Removal.end_range`."""
 
 _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
 _END: Final = int(SampleFlag.END_OF_QUEUE)
@@ -50,6 +61,7 @@ class Deliveries:
         "_context",
         "_deferred",
         "_end",
+        "_end_range",
         "_held",
         "_journaled",
         "_let_in",
@@ -86,14 +98,18 @@ class Deliveries:
         self.groups.routes = routes
         self.redelivery = Redelivery(context.settings.redelivery)
 
-    def connect(self, let_in: LetIn, end: End) -> None:
+    def connect(self, let_in: LetIn, end: End, end_range: EndRange) -> None:
         """Set the functions by which samples enter the queue and leave it."""
         self._let_in = let_in
         self._end = end
+        self._end_range = end_range
 
     def change(self) -> None:
         """Apply the queue's changed settings to later deliveries and to those in progress, see `Redelivery.change`."""
         settings, redelivery = self._context.settings, self.redelivery
+        if not self._times_out:
+            for consumer in self.consumers.values():
+                redelivery.single_out(tuple(consumer.sendings))
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
         held = (sample for consumer in self.consumers.values() for sample in consumer.outstanding.values())
@@ -113,6 +129,97 @@ class Deliveries:
         else:
             group.append(sample)
 
+    def offer_run(self, now: Nanoseconds, run: Run) -> None:
+        """Send the samples of a run that was just enqueued, or let them wait behind others; see `offer`."""
+        group = self.groups.main
+        if not group.waiting_count and run.expires_at_ns > now:
+            while run.cursor < run.count:
+                consumers, count = group.ring.turn(run.count - run.cursor)
+                if not count:
+                    break
+                # Each was the last one that waited when it was enqueued.
+                flags = run.flags | _LAST if self._marks_last else run.flags
+                start, run.cursor = run.cursor, run.cursor + count
+                self._send_run(now, run, start, run.cursor, group, consumers, flags, flags)
+            if run.cursor < run.count:
+                group.append_run(run)
+            return
+        group.append_run(run)
+        self._dispatch(now, group)
+
+    def acknowledge_run(self, now: Nanoseconds, acknowledgment: RunAcknowledgment) -> None:
+        """Process a consumer's acceptance of several samples; the effect is that of `acknowledge` for each."""
+        guid, identity = acknowledgment.consumer_guid, acknowledgment.identity
+        left_count, step = acknowledgment.count, acknowledgment.step
+        while left_count > 0:
+            count = self._accept_range(now, guid, identity, left_count, step)
+            if not count:
+                self.acknowledge(now, Acknowledgment(self._name, guid, identity))
+                count = 1
+            left_count -= count
+            if left_count:
+                identity = SampleIdentity(identity.writer_guid, identity.sequence_number + count * step)
+
+    def _accept_range(self, now: Nanoseconds, guid: Guid, identity: SampleIdentity, count: int, step: int) -> int:
+        """Process the acceptance of samples that a run has sent to one consumer; return their number.
+
+        0: the first of them is not such a sample.
+        """
+        run = self._held.run_of(identity)
+        if run is None or self._is_single():
+            return 0
+        offset = identity.sequence_number - run.first_number
+        if run.marks[offset] != SENT:
+            return 0
+        sending = run.sending_of(offset)
+        consumer = sending.consumer_of(offset)
+        if consumer.guid != guid or (step != len(sending.consumers) and count > 1):
+            return 0
+        offsets = range(offset, min(sending.stop, offset + step * count), step)
+        marks = run.marks[offset : offsets.stop : step]
+        count = len(marks) - len(marks.lstrip(b"\x01"))
+        self._accept(now, run, sending, consumer, offsets[:count], count)
+        return count
+
+    def _is_single(self) -> bool:
+        """Return whether steps of a run are those of single samples: each is an event, or a sample enters for one."""
+        return self._outbox.reports_each_step or bool(self._reader_cache.arrivals) or self.groups.routes
+
+    def _accept(
+        self, now: Nanoseconds, run: Run, sending: SentRange, consumer: Consumer, offsets: range, count: int
+    ) -> None:
+        group = self.groups.main
+        sending.leave(consumer, count)
+        if consumer.unacked_threshold >= 0:
+            group.ring.review(consumer)
+        if self._times_out and not sending.left_count:
+            self.redelivery.end_sending(sending)
+        self._end_range(now, run, offsets, count)
+        if group.waiting_count:
+            self.serve(now, group)
+
+    def _acknowledge_in_run(self, now: Nanoseconds, acknowledgment: Acknowledgment, run: Run) -> Sample | None:
+        """Process an answer to a sample of a run; return the sample if it is one by itself from now on."""
+        identity, guid = acknowledgment.identity, acknowledgment.consumer_guid
+        offset = identity.sequence_number - run.first_number
+        mark = run.marks[offset]
+        if mark == SENT:
+            sending = run.sending_of(offset)
+            consumer = sending.consumer_of(offset)
+            if consumer.guid != guid:
+                self._context.refused_count += 1
+            elif acknowledgment.response != _ACCEPTED or self._is_single():
+                return run.single_out(offset)
+            else:
+                self._accept(now, run, sending, consumer, range(offset, offset + 1), 1)
+        elif mark == SINGLE:
+            return run.samples[offset]
+        elif mark == RETIRED:
+            self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=False))
+        else:
+            self._context.refused_count += 1
+        return None
+
     def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
         """Process a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
 
@@ -131,14 +238,13 @@ class Deliveries:
         accepted = acknowledgment.response == _ACCEPTED
         sample = self._held.known.get(identity)
         if sample is None:
-            if identity.writer_guid == NIL_GUID and identity.sequence_number >= QUESTION_NUMBER_MIN:
-                self._questions[guid] = identity
-                self._answer_questions(now)
-            elif identity in self._held.known:
-                self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=False))
-            else:
-                self._context.refused_count += 1
-            return
+            run = self._held.run_of(identity)
+            if run is None:
+                self._acknowledge_nothing(now, identity, guid)
+                return
+            sample = self._acknowledge_in_run(now, acknowledgment, run)
+            if sample is None:
+                return
         groups = self.groups
         group = groups.of_sample(sample) if groups.routes else groups.main
         if sample.holder == guid and guid != NIL_GUID:  # the nil GUID is the holder of waiting samples
@@ -158,6 +264,16 @@ class Deliveries:
             return
         if group.waiting_count or group is not groups.main or self._reader_cache.arrivals:
             self.serve(now, group)
+
+    def _acknowledge_nothing(self, now: Nanoseconds, identity: SampleIdentity, guid: Guid) -> None:
+        """Process an answer to a sample that is not held, or a question."""
+        if identity.writer_guid == NIL_GUID and identity.sequence_number >= QUESTION_NUMBER_MIN:
+            self._questions[guid] = identity
+            self._answer_questions(now)
+        elif identity in self._held.known:
+            self._outbox.events.append(LateAcknowledgment(now, self._name, identity, guid, retired=False))
+        else:
+            self._context.refused_count += 1
 
     def fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
         """End a failed delivery: the sample expires, returns to the front of the queue, or is given up."""
@@ -249,6 +365,21 @@ class Deliveries:
                 self._deferred[group] = None
                 self._context.go_on_at_once(now)
                 return
+            if (
+                group.run_count
+                and (run := group.first_run()) is not None
+                and run.expires_at_ns > now
+                and not self._outbox.reports_each_step
+            ):
+                consumers, count = group.ring.turn(min(left_count, run.waiting_stop() - run.cursor))
+                if not count:
+                    return
+                left_count -= count
+                start = run.cursor
+                group.move_on(run, count)
+                last_flags = run.flags | _LAST if self._marks_last and not group.waiting_count else run.flags
+                self._send_run(now, run, start, start + count, group, consumers, run.flags, last_flags)
+                continue
             left_count -= 1
             sample = group.first()
             if sample.expires_at_ns <= now:
@@ -327,6 +458,85 @@ class Deliveries:
         else:
             passed = self._context.passed
             (passed if passed.at_ns == now else self._context.count_at(now)).sent_count += 1
+
+    def _send_run(
+        self,
+        now: Nanoseconds,
+        run: Run,
+        start: int,
+        stop: int,
+        group: DeliveryGroup,
+        consumers: list[Consumer],
+        flags: int,
+        last_flags: int,
+    ) -> None:
+        """Send consecutive waiting samples of a run to consumers in turn.
+
+        Args:
+            now: the instant.
+            run: the run.
+            start: offset of the first sample.
+            stop: offset behind the last sample.
+            group: the delivery group.
+            consumers: the consumers, at most as many as samples.
+            flags: the flags of each delivery but the last one.
+            last_flags: the flags of the last delivery.
+        """
+        name, outbox, count, ring_size = self._name, self._outbox, stop - start, len(consumers)
+        sending = SentRange(run, start, stop, consumers, now)
+        run.sendings.append(sending)
+        run.marks[start:stop] = b"\x01" * count
+        share, rest = divmod(count, ring_size)
+        group.ring.serve(consumers[rest - 1])
+        if self._times_out:
+            self.redelivery.start_sending(sending)
+            sleeper, due_at_ns = self._context.sleeper, later(now, self.redelivery.response_timeout_ns)
+            if due_at_ns < sleeper.wakes_at_ns:
+                outbox.agenda.wake(sleeper, due_at_ns)
+        position, rests_on = run.position, 0
+        if self._journaled:
+            guids = tuple([each.guid for each in consumers])
+            self._stream.record_run(AssignedRun(name, position + start, count, guids))
+            rests_on = self._stream.last_index
+        writer_guid, number = run.writer_guid, run.first_number
+        last = consumers[rest - 1]
+        for at, consumer in enumerate(consumers, start):
+            consumer.in_runs_count += share + (at - start < rest)
+            consumer.sendings[sending] = None
+            if consumer.unacked_threshold >= 0:
+                group.ring.review(consumer)
+            outbox.messages.append(
+                RunDelivery(
+                    name,
+                    consumer.guid,
+                    position + at,
+                    SampleIdentity(writer_guid, number + at),
+                    run.payloads[at:stop:ring_size],
+                    run.source_guid,
+                    run.related_source_guid,
+                    run.related_identity,
+                    run.related_reader_guid,
+                    flags,
+                    last_flags if consumer is last else flags,
+                    ring_size,
+                    rests_on,
+                )
+            )
+        if run.enqueued_at_ns != now:
+            outbox.events += [
+                SampleSent(
+                    now,
+                    name,
+                    SampleIdentity(writer_guid, number + offset),
+                    sending.consumer_of(offset).guid,
+                    1,
+                    run.enqueued_at_ns,
+                )
+                for offset in range(start, stop)
+            ]
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).sent_count += count
 
     def _put_back(self, sample: Sample) -> None:
         if self._journaled:

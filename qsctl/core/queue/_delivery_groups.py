@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heapify, heappop, heappush
 
+from qsctl.core.queue._run import SINGLE, WAITING, Run
 from qsctl.core.queue.consumer import Consumer, Ring
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.identity import NIL_GUID, Guid
@@ -23,19 +24,43 @@ class DeliveryGroup:
     the waiting ones.
     """
 
-    __slots__ = ("_fresh", "_returned", "address", "ring", "waiting_count")
+    __slots__ = ("_fresh", "_returned", "address", "ring", "run_count", "waiting_count")
 
     def __init__(self, address: Guid = NIL_GUID) -> None:
         self.address = address
-        self._fresh: deque[Sample] = deque()
+        self._fresh: deque[Sample | Run] = deque()
         self._returned: list[tuple[int, Sample]] = []
         self.ring = Ring()
         self.waiting_count = 0
+        self.run_count = 0
+        """Number of runs among the entries."""
 
     def append(self, sample: Sample) -> None:
         """Append a new sample behind all others."""
         self._fresh.append(sample)
         self.waiting_count += 1
+
+    def append_run(self, run: Run) -> None:
+        """Append a run, of which the samples from its cursor on are waiting, behind all others."""
+        self._fresh.append(run)
+        self.waiting_count += run.count - run.cursor
+        self.run_count += 1
+
+    def first_run(self) -> Run | None:
+        """Return the run whose waiting samples are next; None: the next sample is by itself."""
+        fresh = self._fresh
+        if self._returned or not fresh:
+            return None
+        run = fresh[0]
+        return run if type(run) is Run and run.marks[run.cursor] == WAITING else None
+
+    def move_on(self, run: Run, count: int) -> None:
+        """Count samples at the cursor of the run that `first_run` returned as sent."""
+        self.waiting_count -= count
+        run.cursor += count
+        if run.cursor == run.count:
+            self._fresh.popleft()
+            self.run_count -= 1
 
     def put_back(self, sample: Sample) -> None:
         """Return a sample whose delivery failed to its original position."""
@@ -45,20 +70,36 @@ class DeliveryGroup:
     def first(self) -> Sample:
         """Return the next sample to send; at least one must be waiting."""
         fresh, returned = self._fresh, self._returned
-        if fresh and not returned and fresh[0].state is _ENQUEUED:
-            return fresh[0]
+        if fresh and not returned and (head := fresh[0]).state is _ENQUEUED and type(head) is Sample:
+            return head
         while returned and returned[0][1].state is not _ENQUEUED:
             heappop(returned)
-        while fresh and fresh[0].state is not _ENQUEUED:
-            fresh.popleft()
-        if returned and not (fresh and fresh[0].position < returned[0][0]):
+        sample: Sample | None = None
+        while fresh and sample is None:
+            head = fresh[0]
+            if isinstance(head, Run):
+                sample = _first_of(head)
+                self.run_count -= sample is None
+            elif head.state is _ENQUEUED:
+                sample = head
+            if sample is None:
+                fresh.popleft()
+        if returned and not (sample is not None and sample.position < returned[0][0]):
             return returned[0][1]
-        return fresh[0]
+        assert sample is not None
+        return sample
 
     def pop(self, first: Sample) -> None:
         """Remove the sample that `first` returned."""
-        if self._fresh and self._fresh[0] is first:
-            self._fresh.popleft()
+        fresh = self._fresh
+        head = fresh[0] if fresh else None
+        if head is first:
+            fresh.popleft()
+        elif type(head) is Run and head.cursor < head.count and head.samples.get(head.cursor) is first:
+            head.cursor += 1
+            if head.cursor == head.count:
+                fresh.popleft()
+                self.run_count -= 1
         else:
             heappop(self._returned)
         self.waiting_count -= 1
@@ -68,22 +109,44 @@ class DeliveryGroup:
         samples = self.waiting()
         self._fresh.clear()
         self._returned.clear()
-        self.waiting_count = 0
+        self.waiting_count = self.run_count = 0
         return samples
 
     def drop(self) -> None:
         """Count a waiting sample as gone, which left the queue: its final state marks its entry as stale."""
         self.waiting_count -= 1
         if len(self._fresh) + len(self._returned) > 2 * self.waiting_count + 64:
-            self._fresh = deque(sample for sample in self._fresh if sample.state is _ENQUEUED)
+            self._fresh = deque(entry for entry in self._fresh if entry.state is _ENQUEUED)
+            self.run_count = sum(type(entry) is Run for entry in self._fresh)
             self._returned = [entry for entry in self._returned if entry[1].state is _ENQUEUED]
             heapify(self._returned)
 
     def waiting(self) -> list[Sample]:
         """Return the waiting samples in queue order."""
-        samples = [sample for sample in self._fresh if sample.state is _ENQUEUED]
+        samples: list[Sample] = []
+        for entry in self._fresh:
+            if isinstance(entry, Run):
+                samples += _waiting_of(entry)
+            elif entry.state is _ENQUEUED:
+                samples.append(entry)
         samples += [sample for _, sample in self._returned if sample.state is _ENQUEUED]
         return sorted(samples, key=lambda sample: sample.position)
+
+
+def _first_of(run: Run) -> Sample | None:
+    """Single out the first waiting sample of a run, and return it; None: none is waiting."""
+    for offset in range(run.cursor, run.count):
+        run.cursor = offset
+        mark = run.marks[offset]
+        if mark == WAITING or (mark == SINGLE and run.samples[offset].state is _ENQUEUED):
+            return run.single_out(offset)
+    return None
+
+
+def _waiting_of(run: Run) -> list[Sample]:
+    """Single out the waiting samples of a run, and return them."""
+    offsets = [offset for offset in range(run.cursor, run.count) if run.marks[offset] in (WAITING, SINGLE)]
+    return [sample for sample in map(run.single_out, offsets) if sample.state is _ENQUEUED]
 
 
 class DeliveryGroups:

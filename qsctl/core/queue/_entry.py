@@ -16,12 +16,14 @@ from msgspec import structs
 
 from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
 from qsctl.core.inserted_sample import InsertedSample
-from qsctl.core.messages import BRIDGES_MASK, AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.core.messages import BRIDGES_MASK, AckResponse, RunAccepted, SampleFlag, Write, WriteAcknowledgment, WriteRun
 from qsctl.core.queue._context import QueueContext
+from qsctl.core.queue._delivery_groups import DeliveryGroups
 from qsctl.core.queue._lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue._limits import Limits
 from qsctl.core.queue._persistence import enqueued_record
 from qsctl.core.queue._reader_cache import ReaderCache
+from qsctl.core.queue._run import Run
 from qsctl.core.queue._undeliverable import DeadLetterLine, UndeliverableSource
 from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
 from qsctl.core.queue.insertion import Insertion, moved_sample, refused_insertion, sample_of
@@ -33,6 +35,8 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
 """Send a sample that was just enqueued, or let it wait for a consumer."""
+OfferRun: TypeAlias = Callable[[Nanoseconds, Run], None]
+"""Send the samples of a run that was just enqueued, or let them wait for consumers."""
 
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
@@ -57,27 +61,40 @@ class Entry:
         lifespans: the held samples that will expire.
         reader_cache: the samples that wait outside.
         offer: called with each sample that was enqueued.
+        offer_run: called with each run that was enqueued.
+        groups: the delivery groups; a queue that routes makes no runs.
     """
 
     __slots__ = (
         "_acknowledges",
         "_context",
         "_enter",
+        "_groups",
         "_held",
         "_is_limited",
         "_journaled",
+        "_known",
         "_lifespan",
         "_lifespans",
         "_limits",
         "_name",
         "_offer",
+        "_offer_run",
         "_outbox",
         "_reader_cache",
+        "_runs",
         "_stream",
     )
 
     def __init__(
-        self, context: QueueContext, limits: Limits, lifespans: Lifespans, reader_cache: ReaderCache, offer: Offer
+        self,
+        context: QueueContext,
+        limits: Limits,
+        lifespans: Lifespans,
+        reader_cache: ReaderCache,
+        offer: Offer,
+        offer_run: OfferRun,
+        groups: DeliveryGroups,
     ) -> None:
         self._context = context
         self._acknowledges = context.acknowledges
@@ -86,11 +103,15 @@ class Entry:
         self._stream = context.stream
         self._journaled = context.journaled
         self._held = context.held
+        self._known = context.held.known
+        self._runs = context.held.runs
         self._enter = context.held.enter
         self._limits = limits
         self._lifespans = lifespans
         self._reader_cache = reader_cache
         self._offer = offer
+        self._offer_run = offer_run
+        self._groups = groups
         self.change()
 
     def change(self) -> None:
@@ -108,9 +129,13 @@ class Entry:
         """
         identity, context, size_bytes = write.identity, self._context, len(write.payload)
         reason: BounceReason | None = None
-        if identity not in self._held.known and (
-            (size_bytes <= context.freely_accepted_size_bytes and write.lifespan_ns > 0)
-            or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, write.waits_when_full)) is None
+        if (
+            identity not in self._known
+            and not (self._runs and self._held.knows(identity))
+            and (
+                (size_bytes <= context.freely_accepted_size_bytes and write.lifespan_ns > 0)
+                or (reason := self._refusal_of(now, size_bytes, now + write.lifespan_ns, write.waits_when_full)) is None
+            )
         ):
             if self._outbox.reports_each_step:
                 # Not by `_arrival`, nor the record below by `enqueued_record`: each call is 2 % of what a sample costs.
@@ -129,6 +154,54 @@ class Entry:
             self._find_no_room(now, write)
         else:
             context.bounce(now, identity, reason)
+
+    def receive_run(self, now: Nanoseconds, writes: WriteRun) -> None:
+        """Enqueue samples of one producer, as a run unless a rule may distinguish them; see `receive`."""
+        if not self._enqueue_run(now, writes):
+            for write in writes.singles():
+                self.receive(now, write)
+
+    def _enqueue_run(self, now: Nanoseconds, writes: WriteRun) -> bool:
+        """Enqueue samples as a run; return False, without an effect, if a rule may distinguish them."""
+        context, outbox, held, first = self._context, self._outbox, self._held, writes.identity
+        payloads, lifespan_ns = writes.payloads, writes.lifespan_ns
+        count, size_bytes_max = len(payloads), max(map(len, payloads))
+        size_bytes = sum(map(len, payloads)) if self._is_limited else 0
+        if (
+            outbox.reports_each_step
+            or context.accepts_nothing
+            or lifespan_ns <= 0
+            or size_bytes_max > context.size_bytes_max
+            or size_bytes_max > context.on_disk_over_bytes
+            or self._reader_cache.arrivals
+            or self._groups.routes
+            or not context.makes_runs
+            or (self._is_limited and not self._limits.has_room_beyond(count, size_bytes))
+            or not held.admits_run(first, count)
+        ):
+            return False
+        expires_at_ns = (
+            self._lifespan.expiry(now, lifespan_ns, now)
+            if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
+            else INFINITE_NS
+        )
+        run = Run(writes, held.next_position, writes.flags & _PRODUCER_FLAGS, now, expires_at_ns)
+        held.enter_run(run)
+        stream, name = self._stream, self._name
+        if self._journaled:
+            stream.record_run(run.record(name, writes))
+        passed = context.passed
+        (passed if passed.at_ns == now else context.count_at(now)).enqueued_count += count
+        if self._is_limited:
+            self._limits.grow(now, size_bytes, count)
+        if expires_at_ns < INFINITE_NS:
+            self._lifespans.enter(run, count)
+            if expires_at_ns < context.sleeper.wakes_at_ns:
+                outbox.agenda.wake(context.sleeper, expires_at_ns)
+        if self._acknowledges:
+            outbox.messages.append(RunAccepted(name, first, count, stream.base_index + len(stream.records)))
+        self._offer_run(now, run)
+        return True
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
         """Refuse a sample for a reason outside the queue [QS 2.4]."""
@@ -191,7 +264,7 @@ class Entry:
             return _NOT_STORED
         expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
         dead = letter(now, sample, self._held.next_position, origin_of(source, sample, reason), expires_at_ns)
-        if dead.identity in self._held.known:
+        if self._held.knows(dead.identity):
             events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
             events.append(DuplicateDropped(now, self._name, dead.identity))
             if source.stream is self._stream:
@@ -273,6 +346,7 @@ class Entry:
             sample, position=self._held.next_position, state=SampleState.ARRIVED, holder=NIL_GUID, enqueued_at_ns=now
         )
         self._outbox.events.append(_received(now, self._name, again))
+        self._held.make_way(again.identity)
         self._hold(now, again, now, None, True)
         self._offer(now, again)
 
@@ -280,7 +354,7 @@ class Entry:
         """Return the outcome for a sample that a command brings; after ENQUEUED the caller must hold it."""
         identity, size_bytes, held = sample.identity, sample.size_bytes, self._held
         self._outbox.events.append(_received(now, self._name, sample))
-        if (same := held.known.get(identity)) is not None:
+        if (same := held.find(identity)) is not None:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
             # A former queue of this name may have held another sample of this identity; on disk only its size is known.
             is_same = same.size_bytes == size_bytes and (
@@ -293,6 +367,7 @@ class Entry:
                 self._limits.find_full(now)
             self._outbox.events.append(SampleBounced(now, self._name, identity, reason))
             return refused_insertion(reason, holds_back=self._outbox.holds_back)
+        held.make_way(identity)
         return Insertion.ENQUEUED
 
     def _refusal_of(
@@ -330,7 +405,7 @@ class Entry:
         """
         if len(write.payload) > self._context.size_bytes_max:
             return _TOO_LARGE
-        if self._outbox.holds_back and not write.waits_when_full and write.identity not in self._held.known:
+        if self._outbox.holds_back and not write.waits_when_full and not self._held.knows(write.identity):
             return _NOT_STORED
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heapify, heappop, heappush
 
+from qsctl.core.queue._run import Run
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
@@ -54,21 +55,21 @@ class Lifespans:
     __slots__ = ("_heap", "_living_count", "_row")
 
     def __init__(self) -> None:
-        self._row: deque[Sample] = deque()
-        self._heap: list[tuple[Nanoseconds, int, Sample]] = []
+        self._row: deque[Sample | Run] = deque()
+        self._heap: list[tuple[Nanoseconds, int, Sample | Run]] = []
         self._living_count = 0
 
-    def enter(self, sample: Sample) -> None:
-        """Add a sample of finite lifespan."""
+    def enter(self, sample: Sample | Run, count: int = 1) -> None:
+        """Add a sample of finite lifespan, or a run of `count` of them."""
         if not self._row or sample.expires_at_ns >= self._row[-1].expires_at_ns:
             self._row.append(sample)
         else:
             heappush(self._heap, (sample.expires_at_ns, sample.position, sample))
-        self._living_count += 1
+        self._living_count += count
 
-    def leave(self) -> None:
-        """Count a sample of finite lifespan as removed, after it reached a final state."""
-        self._living_count -= 1
+    def leave(self, count: int = 1) -> None:
+        """Count samples of finite lifespan as removed, after they reached a final state."""
+        self._living_count -= count
         if len(self._row) + len(self._heap) > 2 * self._living_count + 64:
             self._row = deque(sample for sample in self._row if sample.state < _FIRST_FINAL_STATE)
             self._heap = [entry for entry in self._heap if entry[2].state < _FIRST_FINAL_STATE]
@@ -90,10 +91,17 @@ class Lifespans:
         """
         expired: list[Sample] = []
         while len(expired) < count_max and self.next_deadline() <= now:
-            expired.append(self._pop_first())
+            first = self._pop_first()
+            if type(first) is Sample:
+                expired.append(first)
+            elif isinstance(first, Run):
+                expired += first.single_out_living(count_max - len(expired))
+                if len(expired) >= count_max:
+                    # Some of its samples may be left; if not, it is found to be over next time.
+                    heappush(self._heap, (first.expires_at_ns, first.position, first))
         return expired
 
-    def _pop_first(self) -> Sample:
+    def _pop_first(self) -> Sample | Run:
         row, heap = self._row, self._heap
         if row and not (heap and heap[0][:2] < (row[0].expires_at_ns, row[0].position)):
             return row.popleft()

@@ -110,10 +110,17 @@ class Limits:
             return None
         return _QUEUE_FULL
 
-    def grow(self, now: Nanoseconds, size_bytes: int) -> None:
-        """Count an enqueued sample, and report a limit or high watermark that it crosses."""
-        self.count += 1
-        self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
+    def has_room_beyond(self, count: int, size_bytes: int) -> bool:
+        """Return whether samples of this size in total fit, each of them, and leave room for another one."""
+        return (
+            self.count + count < self._count_max
+            and self.in_memory_bytes + size_bytes + (count + 1) * SAMPLE_METADATA_BYTES <= self._bytes_max
+        )
+
+    def grow(self, now: Nanoseconds, size_bytes: int, count: int = 1) -> None:
+        """Count enqueued samples of this size in total, and report a limit or high watermark that they cross."""
+        self.count += count
+        self.in_memory_bytes += size_bytes + count * SAMPLE_METADATA_BYTES
         if not self.limited:
             return
         if self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max:
@@ -124,10 +131,10 @@ class Limits:
                 self._above = True
                 self._outbox.events.append(HighWatermarkPassed(now, self._queue))
 
-    def shrink(self, now: Nanoseconds, size_bytes: int) -> None:
-        """Count a removed sample, and report a low watermark that it crosses."""
-        self.count -= 1
-        self.in_memory_bytes -= size_bytes + SAMPLE_METADATA_BYTES
+    def shrink(self, now: Nanoseconds, size_bytes: int, count: int = 1) -> None:
+        """Count removed samples of this size in total, and report a low watermark that they cross."""
+        self.count -= count
+        self.in_memory_bytes -= size_bytes + count * SAMPLE_METADATA_BYTES
         if not self.limited:
             return
         if self.count < self._count_max and self.in_memory_bytes + SAMPLE_METADATA_BYTES <= self._bytes_max:

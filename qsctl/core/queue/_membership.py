@@ -90,6 +90,7 @@ class ConsumerMembership:
         group = self._deliveries.groups.of_consumer(consumer)
         group.ring.remove(consumer)
         del self._deliveries.consumers[consumer_guid]
+        self._deliveries.redelivery.single_out(tuple(consumer.sendings))
         self._departures[consumer_guid] = Departure(consumer, left.hands_back, left.unsent)
         groups = self._take_back(now, consumer_guid, self._context.outbox.share_count)
         self._deliveries.serve(now, *(groups | {group: None}))

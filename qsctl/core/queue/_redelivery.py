@@ -11,6 +11,8 @@ from itertools import islice
 from typing import Final
 
 from qsctl.core.events import ReturnReason
+from qsctl.core.queue._run import SentRange
+from qsctl.core.queue.consumer import SentSamples
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import RedeliverySettings
 from qsctl.identity import NIL_GUID
@@ -38,7 +40,8 @@ class Redelivery:
 
     def __init__(self, settings: RedeliverySettings) -> None:
         self._set(settings)
-        self._in_flight: OrderedDict[int, Sample] = OrderedDict()
+        self._in_flight: OrderedDict[int | SentRange, Sample | SentRange] = OrderedDict()
+        """Samples by position, and sendings of runs. An ended sending stays until it is the first entry."""
 
     def _set(self, settings: RedeliverySettings) -> None:
         retries = settings.max_delivery_retries
@@ -67,23 +70,59 @@ class Redelivery:
         """Start a sample's response time-out; call it only if `response_timeout_ns` is finite."""
         self._in_flight[sample.position] = sample
 
+    def start_sending(self, sending: SentRange) -> None:
+        """Start the response time-outs of samples of a run; call it only if `response_timeout_ns` is finite."""
+        self._in_flight[sending] = sending
+
+    def end_sending(self, sending: SentRange) -> None:
+        """Stop the response time-outs of samples of a run, all of which were answered."""
+        self._in_flight.pop(sending, None)
+
+    def single_out(self, sendings: Iterable[SentSamples]) -> None:
+        """Single out the samples that are being delivered in these sendings; they keep their order."""
+        singled_out = {sending: sending.single_out() for sending in sendings}
+        if not singled_out or self.response_timeout_ns >= INFINITE_NS:
+            return
+        in_flight = self._in_flight
+        self._in_flight = OrderedDict()
+        for key, entry in in_flight.items():
+            if type(entry) is SentRange and entry in singled_out:
+                self._in_flight.update((sample.position, sample) for sample in singled_out[entry])
+            else:
+                self._in_flight[key] = entry
+
     def end(self, sample: Sample) -> None:
         """Stop the response time-out of a sample that was answered, or whose answer is no longer awaited."""
         self._in_flight.pop(sample.position, None)
 
     def next_deadline(self) -> Nanoseconds:
         """Return the instant at which the first answer is overdue; `INFINITE_NS`: none is awaited."""
-        for sample in self._in_flight.values():
-            return later(sample.sent_at_ns, self.response_timeout_ns)
+        in_flight = self._in_flight
+        while in_flight:
+            first = next(iter(in_flight.values()))
+            if type(first) is SentRange and not first.left_count:
+                in_flight.popitem(last=False)
+            else:
+                return later(first.sent_at_ns, self.response_timeout_ns)
         return INFINITE_NS
 
     def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
         """Return at most `count_max` samples whose answer is overdue at `now`, longest waiting first."""
         late: list[Sample] = []
-        for sample in islice(self._in_flight.values(), min(count_max, len(self._in_flight))):
-            if later(sample.sent_at_ns, self.response_timeout_ns) > now:
+        sendings: list[SentRange] = []
+        count = 0
+        for entry in self._in_flight.values():
+            if count >= count_max or later(entry.sent_at_ns, self.response_timeout_ns) > now:
                 break
-            late.append(sample)
+            if type(entry) is SentRange:
+                sendings.append(entry)
+                count += entry.left_count
+            else:
+                count += 1
+        self.single_out(sendings)
+        for entry in islice(self._in_flight.values(), min(count, count_max)):
+            assert type(entry) is Sample
+            late.append(entry)
         return late
 
     def are_attempts_spent(self, sample: Sample) -> bool:

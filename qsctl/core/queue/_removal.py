@@ -15,10 +15,11 @@ from qsctl.core.queue._context import QueueContext
 from qsctl.core.queue._delivery import Deliveries
 from qsctl.core.queue._lifespan import Lifespans
 from qsctl.core.queue._limits import Limits
+from qsctl.core.queue._run import Run
 from qsctl.core.queue._undeliverable import UNDELIVERABLE, DeadLetterLine, Undeliverables
 from qsctl.core.queue.dead_letter import CAUSES, REASONS
 from qsctl.core.queue.sample import Cause, Sample, SampleState
-from qsctl.core.records import RemovalCause, Removed
+from qsctl.core.records import RemovalCause, Removed, RemovedRun
 from qsctl.identity import NIL_GUID
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -125,10 +126,26 @@ class Removal:
         if sample.expires_at_ns < INFINITE_NS:
             self._lifespans.leave()
 
+    def end_range(self, now: Nanoseconds, run: Run, offsets: range, count: int) -> None:
+        """Remove acknowledged samples of a run whose usual steps are only counted."""
+        if self._journaled:
+            first = run.position
+            positions = range(first + offsets.start, first + offsets.stop, offsets.step)
+            self._stream.record_run(RemovedRun(self._name, positions, _DELIVERED))
+        passed = self._context.passed
+        (passed if passed.at_ns == now else self._context.count_at(now)).delivered_count += count
+        if self._is_limited:
+            size_bytes = sum(map(len, run.payloads[offsets.start : offsets.stop : offsets.step]))
+        self._held.retire_range(run, offsets, count)
+        if self._is_limited:
+            self._limits.shrink(now, size_bytes, count)
+        if run.expires_at_ns < INFINITE_NS:
+            self._lifespans.leave(count)
+
     def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
         """Remove those of these samples that are still held [QS 5.4.3]; return their number."""
-        known = self._held.known
-        going = [sample for sample in samples if known.get(sample.identity) is sample]
+        held = self._held
+        going = [held.current(sample) for sample in samples if held.is_held(sample)]
         groups = self._deliveries.groups_of(going)
         for sample in going:
             self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
@@ -137,7 +154,7 @@ class Removal:
 
     def end_moved(self, now: Nanoseconds, sample: Sample) -> None:
         """Remove a sample that another queue of the service has enqueued; waiting samples are not sent here."""
-        self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+        self.end(now, self._held.current(sample), Cause.FLUSH, RemovalCause.FLUSHED)
 
     def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
         """Move waiting undeliverable samples to the dead-letter queue, in order of their failure, while it has room.

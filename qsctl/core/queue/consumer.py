@@ -6,8 +6,17 @@ Decides: which consumers may be sent a sample, and which of them is next. Which 
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from qsctl.core.queue.sample import Sample
 from qsctl.identity import Guid
+
+
+class SentSamples(Protocol):
+    """Samples that were sent together and are not objects by themselves."""
+
+    def single_out(self) -> list[Sample]:
+        """Make those that are still being delivered objects by themselves, and return them in the order of sending."""
 
 
 class Consumer:
@@ -20,10 +29,12 @@ class Consumer:
 
     __slots__ = (
         "guid",
+        "in_runs_count",
         "outstanding",
         "own_threshold",
         "place",
         "reception_enabled",
+        "sendings",
         "source_guid",
         "unacked_threshold",
     )
@@ -36,8 +47,17 @@ class Consumer:
         self.own_threshold: int | None = -1
         """Threshold that its reader requested on joining, -1: none; None: replaced by a report [QS 2.10.2]."""
         self.outstanding: dict[int, Sample] = {}
+        """Its outstanding samples, without those of `sendings`."""
+        self.sendings: dict[SentSamples, None] = {}
+        self.in_runs_count = 0
+        """Number of its outstanding samples in `sendings`."""
         self.place = -1
         """Its index in the ring."""
+
+    @property
+    def outstanding_count(self) -> int:
+        """Return the number of outstanding samples."""
+        return len(self.outstanding) + self.in_runs_count
 
     def bound(self, queue_threshold: int) -> None:
         """Set the threshold to the smaller of the queue's and the reader's own of its joining; -1: no bound."""
@@ -85,7 +105,8 @@ class Ring:
     def review(self, consumer: Consumer) -> None:
         """Recompute whether a consumer is eligible, after its outstanding samples, threshold or reception changed."""
         if consumer.reception_enabled and (
-            consumer.unacked_threshold < 0 or len(consumer.outstanding) <= consumer.unacked_threshold
+            consumer.unacked_threshold < 0
+            or len(consumer.outstanding) + consumer.in_runs_count <= consumer.unacked_threshold
         ):
             self._eligible |= 1 << consumer.place
         else:
@@ -94,6 +115,30 @@ class Ring:
     def is_eligible(self, consumer: Consumer) -> bool:
         """Return whether a consumer may be sent a sample now."""
         return bool(self._eligible >> consumer.place & 1)
+
+    def turn(self, count_max: int) -> tuple[list[Consumer], int]:
+        """Return the eligible consumers in turn, and how many of the next samples each may be sent in this order.
+
+        Args:
+            count_max: the number of samples to send.
+        """
+        eligible, start = self._eligible, self._last + 1
+        if not eligible:
+            return [], 0
+        if not eligible & (eligible - 1):
+            able = [self._consumers[eligible.bit_length() - 1]]
+        else:
+            ring = self._consumers[start:] + self._consumers[:start]
+            able = [each for each in ring if eligible >> each.place & 1][:count_max]
+        count = count_max
+        for each in able:
+            if each.unacked_threshold >= 0:
+                count = min(count, (each.unacked_threshold + 1 - each.outstanding_count) * len(able))
+        return able, count
+
+    def serve(self, consumer: Consumer) -> None:
+        """Record the consumer that was served last."""
+        self._last = consumer.place
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
         """Return the next eligible consumer and record it as the one served last; None: no consumer is eligible.

@@ -13,7 +13,7 @@ from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue._agenda import Agenda
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import SERVICE_STREAM, Batch, Input, Ready, StreamName
-from qsctl.core.records import Record
+from qsctl.core.records import Record, RunRecord, StreamRecord
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -24,14 +24,16 @@ class OpenStream:
     len(stream.records)` for the index of the last record.
     """
 
-    __slots__ = ("_begun", "base_index", "name", "opening", "records")
+    __slots__ = ("_begun", "_in_runs_count", "base_index", "name", "opening", "records")
 
     def __init__(self, name: StreamName, begun: list[OpenStream]) -> None:
         self.name = name
         self._begun = begun
         self.base_index = 0
-        """The index of the last record before the open batch."""
-        self.records: list[Record] = []
+        """The index of the last record before the open batch; more by the records of the batch that share an object."""
+        self._in_runs_count = 0
+        """Number of records of the open batch beyond one for each object."""
+        self.records: list[StreamRecord] = []
         self.opening: Record | None = None
         """The first record of a stream that is still empty; it is written together with the next record."""
 
@@ -40,7 +42,7 @@ class OpenStream:
         """Return the index of the last record; 0: there is none."""
         return self.base_index + len(self.records)
 
-    def begin(self) -> list[Record]:
+    def begin(self) -> list[StreamRecord]:
         """Enter this stream into the open batch, and return its list of records there."""
         self._begun.append(self)
         if self.opening is not None and not self.base_index:
@@ -51,12 +53,31 @@ class OpenStream:
         """Append a record."""
         (self.records or self.begin()).append(record)
 
+    def record_run(self, record: RunRecord) -> None:
+        """Append the records of a run as one object."""
+        (self.records or self.begin()).append(record)
+        self._in_runs_count += record.count - 1
+        self.base_index += record.count - 1
+
     def take(self) -> Batch:
         """Close the batch of this stream and return it."""
-        batch = Batch(self.name, self.base_index + 1, self.records)
+        batch = Batch(self.name, self._handed_over + 1, self.records, self._in_runs_count)
         self.base_index += len(self.records)
+        self._in_runs_count = 0
         self.records = []
         return batch
+
+    @property
+    def _handed_over(self) -> int:
+        """Return the index of the last record before the open batch."""
+        return self.base_index - self._in_runs_count
+
+    def forget(self) -> int:
+        """Discard the records of the open batch; indexes restart. Return the former index of the last one before."""
+        handed_over = self._handed_over
+        self.records = []
+        self.base_index = self._in_runs_count = 0
+        return handed_over
 
 
 class Counting(Protocol):
@@ -118,14 +139,13 @@ class Outbox:
 
     def forget(self, stream: OpenStream) -> None:
         """Discard a stream's records in the open batch and the messages that rest on them; its indexes restart."""
-        if stream.records:
+        is_begun = bool(stream.records)
+        handed_over = stream.forget()
+        if is_begun:
             self._begun.remove(stream)
-            handed_over = stream.base_index
             self.messages = [
                 each for each in self.messages if each.queue != stream.name or each.rests_on <= handed_over
             ]
-            stream.records = []
-        stream.base_index = 0
 
     def note_input(self, now: Nanoseconds, message: Inbound) -> None:
         """Add an incoming message to the batch, with the number of events before it."""

@@ -19,6 +19,7 @@ from qsctl.core.events import BounceReason, SamplesRestored
 from qsctl.core.messages import SampleFlag
 from qsctl.core.queue._persistence import enqueued_record
 from qsctl.core.queue._redelivery import release
+from qsctl.core.queue._run import Run
 from qsctl.core.queue._undeliverable import UNDELIVERABLE
 from qsctl.core.queue.dead_letter import CAUSES, dead_letter_identity
 from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
@@ -71,7 +72,7 @@ class QueueReplay:
         known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
         self._one_of = known_guids.setdefault
         """Deduplicate equal GUID objects: each record has its own, and samples would keep all of them in memory."""
-        self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
+        self._by_position: dict[int, Sample] = {sample.position: held.current(sample) for sample in held}
 
     def play(self, record: QueueRecord) -> bool:
         """Apply a record; return False if it has no effect: its sample was never enqueued, or was enqueued before."""
@@ -123,7 +124,7 @@ class QueueReplay:
 
     def complete_move(self, origin: DeadLetterOrigin) -> None:
         """Remove a sample that became a dead letter; in a shared stream the dead letter's record removes it too."""
-        sample = self._held.known.get(origin.identity)
+        sample = self._held.find(origin.identity)
         if sample is not None and sample.position == origin.position and origin.incarnation == self._queue.incarnation:
             del self._by_position[sample.position]
             self._held.retire(sample)
@@ -228,7 +229,7 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
         if each.incarnation == queue.incarnation and each.queue == queue.label and each.position
     ]
     for origin in sorted(own, key=_POSITION):
-        sample = held.known.get(origin.identity)
+        sample = held.find(origin.identity)
         is_new = origin.position >= held.next_position
         if is_new and sample is None:
             sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
@@ -365,7 +366,10 @@ class Capture:
 
     def __init__(self, queue: SharedReaderQueue) -> None:
         self._queue = queue
-        self._left = deque(queue.held)
+        self._left: deque[Sample | Run] = deque()
+        self._left_count = self._offset = 0
+        """Number of positions that are not captured yet, and the offset of the first one in the first entry."""
+        self._add_behind(0)
         self.taken_to = -1
         """The highest position that was captured, or skipped because its sample has left."""
         self.is_over = False
@@ -374,24 +378,50 @@ class Capture:
 
     def take(self, count: int) -> list[QueueRecord]:
         """Return the records of the next samples: `count`, or more in later rounds."""
-        held, name, left = self._queue.held, self._queue.name, self._left
-        if len(left) <= count << self._round:
+        left = self._left
+        if self._left_count <= count << self._round:
             # Samples enqueued since are included. Each round captures larger parts than the one before; otherwise
             # the capture of a queue that is filled faster would never end.
-            left += held.newer_than(left[-1].position if left else self.taken_to)
+            self._add_behind(_last_position(left[-1]) if left else self.taken_to)
             self._round += 1
         count <<= self._round
-        is_last = len(left) <= count
+        is_last = self._left_count <= count
         records: list[QueueRecord] = []
-        for _ in range(len(left) if is_last else count):
-            sample = left.popleft()
-            self.taken_to = sample.position
-            if held.known.get(sample.identity) is sample:
-                records += _records_of(name, sample)
+        end = 0 if is_last else self._left_count - count
+        while self._left_count > end:
+            self._take_from(left[0], self._left_count - end, records)
         if is_last:
             records.append(_remembered(self._queue))
             self.is_over = True
         return records
+
+    def _add_behind(self, position: int) -> None:
+        """Add the held samples behind a position to those that are captured."""
+        entries = self._queue.held.entries_behind(position)
+        self._left += entries
+        self._left_count += sum([1 if isinstance(each, Sample) else each.count for each in entries])
+
+    def _take_from(self, entry: Sample | Run, count: int, records: list[QueueRecord]) -> None:
+        """Add the records of up to `count` positions of the first entry."""
+        held, name = self._queue.held, self._queue.name
+        if isinstance(entry, Sample):
+            stop = size = 1
+            if held.known.get(entry.identity) is entry:
+                records += _records_of(name, entry)
+        else:
+            size, stop = entry.count, min(entry.count, self._offset + count)
+            for offset in entry.held_offsets(self._offset, stop) if held.holds_run(entry) else ():
+                records += _records_of(name, entry.view(offset))
+        self.taken_to = entry.position + stop - 1
+        self._left_count -= stop - self._offset
+        self._offset = stop
+        if stop == size:
+            self._left.popleft()
+            self._offset = 0
+
+
+def _last_position(entry: Sample | Run) -> int:
+    return entry.position + (1 if isinstance(entry, Sample) else entry.count) - 1
 
 
 def _remembered(queue: SharedReaderQueue) -> Remembered:

@@ -57,6 +57,7 @@ class SharedReaderQueue:
         "_entry",
         "_membership",
         "acknowledge",
+        "acknowledge_run",
         "context",
         "dead_letter_line",
         "deliveries",
@@ -70,6 +71,7 @@ class SharedReaderQueue:
         "name",
         "reader_cache",
         "receive",
+        "receive_run",
         "removal",
         "settings",
         "undeliverables",
@@ -111,6 +113,7 @@ class SharedReaderQueue:
             journaled=journaled,
             keeps_payloads=keeps_payloads,
             stream=dead_letters.stream if is_replicated and dead_letters is not None else None,
+            makes_runs=not is_replicated,
         )
         self.be(NIL_INCARNATION if is_replicated else incarnation)
         self._put_together({}, routes=routes)
@@ -124,15 +127,25 @@ class SharedReaderQueue:
         self.undeliverables.are_moves_one_record = self.is_replicated and self._dead_letters is not None
         self.deliveries = deliveries = Deliveries(context, consumers, self.reader_cache, routes=routes)
         self._membership = ConsumerMembership(context, deliveries, self._early_reports)
-        self._entry = Entry(context, self.limits, self.lifespans, self.reader_cache, deliveries.offer)
+        self._entry = Entry(
+            context,
+            self.limits,
+            self.lifespans,
+            self.reader_cache,
+            deliveries.offer,
+            deliveries.offer_run,
+            deliveries.groups,
+        )
         self.removal = Removal(
             context, deliveries, self.limits, self.lifespans, self.undeliverables, self.dead_letter_line
         )
-        deliveries.connect(self._entry.let_in, self.removal.end)
+        deliveries.connect(self._entry.let_in, self.removal.end, self.removal.end_range)
         # The most frequent calls of a service, without another call in between.
         self.receive = self._entry.receive
+        self.receive_run = self._entry.receive_run
         self.insert = self._entry.insert
         self.acknowledge = deliveries.acknowledge
+        self.acknowledge_run = deliveries.acknowledge_run
         self.flush = self.removal.flush
 
     def be(self, incarnation: Incarnation) -> None:
@@ -205,6 +218,7 @@ class SharedReaderQueue:
         if sample.holder != NIL_GUID:
             return False
         if not sample.redelivered:
+            sample = self.held.current(sample)
             sample.redelivered = True
             if self.journaled:
                 self.stream.record(Returned(self.name, sample.position, sample.attempts, redelivered=True))
@@ -233,7 +247,7 @@ class SharedReaderQueue:
 
     def is_waiting(self, sample: Sample) -> bool:
         """Return whether the queue holds this sample, and no consumer has it."""
-        return self.held.known.get(sample.identity) is sample and sample.holder == NIL_GUID
+        return self.held.is_held(sample) and sample.holder == NIL_GUID
 
     # Deadlines.
 
@@ -337,6 +351,8 @@ class SharedReaderQueue:
         self._put_together(former.consumers, routes=former.groups.routes)
         for consumer in former.consumers.values():
             consumer.outstanding.clear()
+            consumer.sendings.clear()
+            consumer.in_runs_count = 0
             self.deliveries.groups.of_consumer(consumer).ring.add(consumer)
 
     # Counts.
@@ -348,7 +364,7 @@ class SharedReaderQueue:
 
     def sent_count(self) -> int:
         """Return the number of samples that consumers hold."""
-        return sum(len(consumer.outstanding) for consumer in self.deliveries.consumers.values())
+        return sum(consumer.outstanding_count for consumer in self.deliveries.consumers.values())
 
     def undeliverable_count(self) -> int:
         """Return the number of undeliverable samples that wait for the dead-letter queue."""

@@ -28,7 +28,7 @@ _QUEUE_OF: Final = attrgetter("queue")
 
 
 def _outstanding_count(consumer: Consumer) -> int:
-    return len(consumer.outstanding)
+    return consumer.outstanding_count
 
 
 class Monitor:
@@ -70,7 +70,7 @@ class Monitor:
         most = nlargest(CONSUMERS_MAX, self.queue.deliveries.consumers.values(), key=_outstanding_count)
         return tuple(
             ConsumerStatus(
-                each.guid, each.source_guid, len(each.outstanding), each.unacked_threshold, each.reception_enabled
+                each.guid, each.source_guid, each.outstanding_count, each.unacked_threshold, each.reception_enabled
             )
             for each in most
         )

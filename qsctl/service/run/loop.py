@@ -280,7 +280,7 @@ class ServiceLoop:
         for ready in group.turns:
             for batch in ready.batches:
                 self._turn.durable(batch.stream, batch.last_index)
-                self._record_count += len(batch.records)
+                self._record_count += batch.record_count
         self._finished += self._turn.to_send()
 
     def next_deadline(self) -> Nanoseconds | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from qsctl.core import records
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, SamplesChanged
 from qsctl.core.messages import (
     AckResponse,
@@ -21,6 +22,7 @@ from qsctl.core.messages import (
     Outbound,
     QueueName,
     WriteAcknowledgment,
+    one_by_one,
 )
 from qsctl.core.ready import Ready
 from qsctl.core.records import Enqueued, Record, RemovalCause, Removed
@@ -97,13 +99,15 @@ class Failures:
             for batch in ready.batches:
                 failure = self.queues.get(batch.stream)
                 if failure is not None:
-                    for record in batch.records:
+                    for record in records.one_by_one(batch.records):
                         removal = _note(record, failure, moves=ready.moves_samples) or removal
             error = self.service.error if self.service is not None and ready.service_records else removal
             refused = {name: set(failure.refused.values()) for name, failure in self.queues.items()}
             errors = {name: failure.error for name, failure in self.queues.items()}
             ready.messages[:] = [
-                kept for message in ready.messages if (kept := _withheld(message, refused, error, errors)) is not None
+                kept
+                for message in one_by_one(ready.messages)
+                if (kept := _withheld(message, refused, error, errors)) is not None
             ]
 
     def explain(self, messages: list[Outbound]) -> None:

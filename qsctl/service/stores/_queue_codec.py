@@ -7,7 +7,8 @@ samples that are removed consecutively.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, repeat, zip_longest
 from operator import attrgetter
@@ -16,15 +17,21 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from qsctl.core.records import (
+    RUN_RECORDS,
     Assigned,
+    AssignedRun,
     DeadLetterReason,
     Enqueued,
+    EnqueuedRun,
     MovedFrom,
     Record,
     RemovalCause,
     Removed,
+    RemovedRun,
     Returned,
+    StreamRecord,
     Undeliverable,
+    one_by_one,
 )
 from qsctl.errors import UNREADABLE
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
@@ -260,8 +267,54 @@ class _QueueCodec:
         """Return the position that a record ends, or None."""
         return record.position if type(record) is Removed else None
 
-    def encode(self, records: Sequence[Record]) -> Encoded:
+    def one_by_one(self, records: Iterable[StreamRecord]) -> Iterable[Record]:
+        """Return the records with those of runs one by one."""
+        return one_by_one(records)
+
+    def encode(self, records: Sequence[StreamRecord]) -> Encoded:
         """Encode records into bodies."""
+        if RUN_RECORDS.isdisjoint(map(type, records)):
+            return self._encode_singles(records)  # type: ignore[arg-type]
+        encoded = Encoded([], [], [], [], [], [])
+        singles: list[Record] = []
+        left = deque(records)
+        while left:
+            record = left.popleft()
+            if isinstance(record, EnqueuedRun) and _is_plain_run(record):
+                encoded = self._with_singles(encoded, singles)
+                singles = []
+                _add_sample_run(encoded, record, left)
+            elif isinstance(record, RemovedRun):
+                encoded = self._with_singles(encoded, singles)
+                singles = []
+                positions = list(record.positions)
+                while left and isinstance(after := left[0], RemovedRun) and after.cause is record.cause:
+                    positions += after.positions
+                    left.popleft()
+                encoded.bodies.append(_encode(_RemovedRun(record.queue, positions, record.cause)))
+                encoded.counts.append(len(positions))
+                encoded.ended.extend(positions)
+            else:
+                singles += one_by_one((record,))
+        return self._with_singles(encoded, singles)
+
+    def _with_singles(self, encoded: Encoded, records: Sequence[Record]) -> Encoded:
+        """Return encoded records, followed by others without runs."""
+        if not records:
+            return encoded
+        added, first = self._encode_singles(records), len(encoded.bodies)
+        return Encoded(
+            encoded.bodies + added.bodies,
+            encoded.counts + added.counts,
+            encoded.positions + added.positions,
+            encoded.data + added.data,
+            encoded.ended + added.ended,
+            encoded.carriers + [first + each for each in added.carriers],
+            encoded.has_moves or added.has_moves,
+        )
+
+    def _encode_singles(self, records: Sequence[Record]) -> Encoded:
+        """Encode records without runs."""
         bodies: list[bytes] = []
         counts: list[int] = []
         positions: list[int] = []
@@ -298,7 +351,7 @@ class _QueueCodec:
                     and len(payload) <= left_bytes
                     and count < RUN_SAMPLES_MAX
                 ):
-                    bodies.append(_encode(_run_of(first, count, consumers)))
+                    bodies.append(_encode(_run_of_records(first, count, consumers)))
                     counts.append(2 * count if consumers else count)
                     first = None
                 positions.append(record.position)
@@ -319,7 +372,7 @@ class _QueueCodec:
                     consumers.append(assigned.consumer_guid)
                 continue
             if first is not None:
-                bodies.append(_encode(_run_of(first, count, consumers)))
+                bodies.append(_encode(_run_of_records(first, count, consumers)))
                 counts.append(2 * count if consumers else count)
                 first = None
             if type(record) is Removed:
@@ -335,29 +388,96 @@ class _QueueCodec:
                 bodies.append(_encode(record))
                 counts.append(1)
         if first is not None:
-            bodies.append(_encode(_run_of(first, count, consumers)))
+            bodies.append(_encode(_run_of_records(first, count, consumers)))
             counts.append(2 * count if consumers else count)
         return Encoded(bodies, counts, positions, data, ended, carriers, has_moves)
 
 
-def _run_of(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:
+def _run_of_records(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:
     """Return the body for a run of samples, beginning with `first`, and their assignments to these consumers."""
-    identity = first.identity
+    instants = (first.enqueued_at_ns, first.expires_at_ns)
+    return _run_of(first.queue, first.position, first.identity, instants, first.source_guid, count, consumers)
+
+
+def _run_of(
+    queue: str,
+    position: int,
+    identity: SampleIdentity,
+    instants: tuple[Nanoseconds, Nanoseconds],
+    source_guid: Guid,
+    count: int,
+    consumers: list[Guid],
+) -> _PlainMetadata | _SampleRun:
+    """Return the body for a run of samples and their assignments.
+
+    Args:
+        queue: the full name.
+        position: the position of the first sample.
+        identity: that of the first sample.
+        instants: when they were enqueued, and when they expire.
+        source_guid: see `Enqueued`.
+        count: the number of samples.
+        consumers: the consumer of each sample; empty if none is assigned.
+    """
     if count == 1:
-        fields = (
-            first.queue, first.position, identity, first.enqueued_at_ns, first.expires_at_ns, first.source_guid,
-        )  # fmt: skip
+        fields = (queue, position, identity, *instants, source_guid)
         return _SentMetadata(*fields, consumers[0]) if consumers else _PlainMetadata(*fields)
     return _SampleRun(
-        first.queue,
-        first.position,
+        queue,
+        position,
         count,
         identity.writer_guid,
         identity.sequence_number,
-        first.enqueued_at_ns,
-        first.expires_at_ns,
-        first.source_guid,
+        *instants,
+        source_guid,
         consumers[:1] if consumers.count(consumers[0] if consumers else NIL_GUID) == count else consumers,
+    )
+
+
+def _add_sample_run(encoded: Encoded, run: EnqueuedRun, left: deque[StreamRecord]) -> None:
+    """Encode a run and the assignments of its samples that follow it, which are removed from `left`."""
+    parts: list[tuple[int, AssignedRun | None]] = []
+    end = run.position
+    while left and isinstance(after := left[0], AssignedRun) and after.position == end < run.position + run.count:
+        left.popleft()
+        end += after.count
+        parts.append((after.count, after))
+    if end < run.position + run.count:
+        parts.append((run.position + run.count - end, None))
+    start, writer_guid, number = 0, run.identity.writer_guid, run.identity.sequence_number
+    instants = (run.enqueued_at_ns, run.expires_at_ns)
+    for count, assigned in parts:
+        for at, to in _bodies_of(run.payloads, start, start + count):
+            consumers = [] if assigned is None else assigned.consumers_of(at - start, to - start)
+            identity = SampleIdentity(writer_guid, number + at)
+            body = _run_of(run.queue, run.position + at, identity, instants, run.source_guid, to - at, consumers)
+            encoded.carriers.extend([len(encoded.bodies)] * (to - at))
+            encoded.bodies.append(_encode(body))
+            encoded.counts.append(to - at + len(consumers))
+        start += count
+    encoded.positions.extend(range(run.position, run.position + run.count))
+    encoded.data.extend(run.payloads)
+
+
+def _bodies_of(payloads: Sequence[bytes], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Divide samples of a run into bodies: yield the offsets where each begins and ends."""
+    left_bytes = RUN_PAYLOAD_BYTES_MAX
+    for at in range(start, stop):
+        size = len(payloads[at])
+        if at > start and (size > left_bytes or at - start == RUN_SAMPLES_MAX):
+            yield start, at
+            start, left_bytes = at, RUN_PAYLOAD_BYTES_MAX
+        left_bytes -= size
+    yield start, stop
+
+
+def _is_plain_run(run: EnqueuedRun) -> bool:
+    """Return whether the samples of a run are plain, see `_PlainMetadata`."""
+    return (
+        not run.flags
+        and run.related_source_guid == NIL_GUID
+        and run.related_identity == NIL_IDENTITY
+        and run.related_reader_guid == NIL_GUID
     )
 
 

@@ -32,7 +32,9 @@ from qsctl.core.records import (
     QueueRecord,
     Record,
     Removed,
+    RemovedRun,
     ServiceRecord,
+    StreamRecord,
     SubscriberDeleted,
 )
 from qsctl.errors import Damaged
@@ -55,6 +57,8 @@ from qsctl.storage.streams.logged import LoggedStorage, write_group
 
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
+
+_REMOVALS: Final = frozenset({Removed, RemovedRun})
 
 _FILES_AT_REST: Final = 2
 """Number of files that a log may have when the service leaves: the next one reads them."""
@@ -286,9 +290,10 @@ class Stores:
         streams = _by_stream(turns)
         # No message states that a sample was acknowledged: if that is lost, the sample is redelivered with the flag.
         may_defer = not any(ready.messages for ready in turns) and all(
-            set(map(type, records)) == {Removed} for records in streams.values()
+            _REMOVALS.issuperset(map(type, records)) for records in streams.values()
         )
-        changes = streams.pop(SERVICE_STREAM, ())
+        streams.pop(SERVICE_STREAM, ())
+        changes = [record for ready in turns for record in ready.service_records]
         queues = {stream: records for stream, records in streams.items() if stream in self.queues}
         if any(ready.moves_samples for ready in turns):
             sync = self._write_moves(queues)
@@ -314,7 +319,7 @@ class Stores:
 
     # Writes: each has two halves, of which the second, the sync, may be done in another thread.
 
-    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool) -> Sync | None:
+    def _write_queues(self, batch: Mapping[QueueName, Sequence[StreamRecord]], *, may_defer: bool) -> Sync | None:
         """Write the records of queues, together where they share a log; return the pending sync, or None."""
         dead_letters = list(filter(self._is_dead_letter, batch))
         names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
@@ -336,7 +341,7 @@ class Stores:
         left = [sync for sync in syncs if sync is not None]
         return partial(_do_all, left) if len(left) > 1 else left[0] if left else None
 
-    def _write_moves(self, batch: Mapping[QueueName, Sequence[Record]]) -> Sync | None:
+    def _write_moves(self, batch: Mapping[QueueName, Sequence[StreamRecord]]) -> Sync | None:
         """Write the records of a turn that moves samples, in order; return the pending sync, or None.
 
         A file is synced before the next one is written, so that a sample is in its target before it leaves its source.
@@ -359,11 +364,11 @@ class Stores:
         return None if left is None else partial(_do_all, [left, partial(self.failures.fail_together, tuple(batch))])
 
     def _begin(
-        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False
+        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[StreamRecord]], *, may_defer: bool = False
     ) -> Sync | None:
         """Write the records of one queue, or of several that share a log; return the pending sync, or None."""
         names = [name for name in names if name not in self.failures.queues]
-        streams: list[tuple[LoggedStorage, Sequence[Record]]] = []
+        streams: list[tuple[LoggedStorage, Sequence[StreamRecord]]] = []
         for name in names:
             store = self.queues[name]
             if not isinstance(store, LoggedStorage):
@@ -612,11 +617,11 @@ class Stores:
         store.destroy()
 
 
-def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
+def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[StreamRecord]]:
     """Return the records of several turns, joined for each stream."""
     if len(turns) == 1:
         return {batch.stream: batch.records for batch in turns[0].batches}
-    streams: dict[StreamName, list[Record]] = {}
+    streams: dict[StreamName, list[StreamRecord]] = {}
     for ready in turns:
         for batch in ready.batches:
             streams.setdefault(batch.stream, []).extend(batch.records)

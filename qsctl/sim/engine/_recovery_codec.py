@@ -60,6 +60,10 @@ class _RecoveryCodec:
             bodies.append(_encode(record))
         return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
+    def one_by_one(self, records: Iterable[StoredRecord]) -> Iterable[StoredRecord]:
+        """Return the records."""
+        return records
+
     def without_payload(self, record: Stored) -> DataLost:
         """Return the message as one without its data, for the error database; see `RecordCodec.without_payload`."""
         return DataLost(record)

@@ -100,7 +100,7 @@ class LogStream:
         """
         self.replayed = None
         file, offset = place
-        self.next_index += len(records)
+        self.next_index += sum(part.counts)
         bodies = part.bodies
         usage = self.usage.of(file, self.last_index, encoded.piece_count)
         if encoded.positions:
@@ -110,7 +110,7 @@ class LogStream:
         if encoded.ended:
             self.ended.update(self.usage.end(file, usage, encoded.ended))
         if own and not usage.is_touched:
-            usage.is_touched = not own.isdisjoint(map(self.codec.position_of, records))
+            usage.is_touched = not own.isdisjoint(map(self.codec.position_of, self.codec.one_by_one(records)))
 
     def forget(self) -> None:
         """Forget all records in the log, after a snapshot in the stream's own files replaced them."""

@@ -82,8 +82,8 @@ class Compaction:
             OSError: the disk refuses.
         """
         taken_to = self._kept.taken_to
-        position_of = self._codec.position_of
-        late = [each for each in records if (position := position_of(each)) is not None and position <= taken_to]
+        position_of, singles = self._codec.position_of, self._codec.one_by_one(records)
+        late = [each for each in singles if (position := position_of(each)) is not None and position <= taken_to]
         if late:
             self._add(self._codec.encode(late))
 

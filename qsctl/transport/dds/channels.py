@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeAlias
 
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 
-from qsctl.core.messages import Delivery, WriteAcknowledgment
+from qsctl.core.messages import Delivery, RunAccepted, RunDelivery, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.participant import Participant
@@ -148,14 +148,14 @@ class DeliveryWriter:
     """
 
     def __init__(
-        self, writer: FrameWriter, handle: int, pack: Callable[[Sequence[Delivery]], Iterable[Packed]]
+        self, writer: FrameWriter, handle: int, pack: Callable[[Sequence[Delivery | RunDelivery]], Iterable[Packed]]
     ) -> None:
         self._writer = writer
         self._handle = handle
         self._pack = pack
-        self._pending: deque[Delivery] = deque()
+        self._pending: deque[Delivery | RunDelivery] = deque()
 
-    def put(self, deliveries: Sequence[Delivery]) -> None:
+    def put(self, deliveries: Sequence[Delivery | RunDelivery]) -> None:
         """Add deliveries to those that `flush` writes."""
         self._pending += deliveries
 
@@ -165,11 +165,12 @@ class DeliveryWriter:
         if pending or writer.backlog_count:
             writer.hold_without(self._handle)
         while writer.flush() and pending and sent_bytes < SENT_AT_ONCE_BYTES:
-            share: list[Delivery] = []
+            share: list[Delivery | RunDelivery] = []
             share_bytes = 0
             while pending and share_bytes < PACKED_AT_ONCE_BYTES:
-                share.append(pending.popleft())
-                share_bytes += len(share[-1].payload or b"")
+                each = pending.popleft()
+                share.append(each)
+                share_bytes += each.size_bytes if isinstance(each, RunDelivery) else len(each.payload or b"")
             for frame, positions in self._pack(share):
                 writer.put(frame, positions)
             sent_bytes += share_bytes
@@ -178,7 +179,7 @@ class DeliveryWriter:
     def take_back(self) -> tuple[int, ...]:
         """Drop the samples that were never written, and return their positions."""
         pending, self._pending = self._pending, deque()
-        return (*self._writer.take_back(), *(each.position for each in pending))
+        return (*self._writer.take_back(), *(position for each in pending for position in each.positions()))
 
 
 class Handshake:
@@ -253,7 +254,7 @@ class SampleChannel:
         """Return whether the consumer's reader is gone; samples since then are kept, see `take_back`."""
         return self._frames.is_held
 
-    def put(self, deliveries: Sequence[Delivery]) -> None:
+    def put(self, deliveries: Sequence[Delivery | RunDelivery]) -> None:
         """Add samples to those that `flush` sends."""
         self._deliveries.put(deliveries)
 
@@ -270,11 +271,16 @@ class SampleChannel:
         self._frames.discard()
 
 
-def _packed(deliveries: Sequence[Delivery]) -> Iterator[Packed]:
+def _packed(deliveries: Sequence[Delivery | RunDelivery]) -> Iterable[Packed]:
+    singles = [each for each in deliveries if type(each) is Delivery]
+    if len(singles) < len(deliveries):
+        return frames.delivery_frames(deliveries)
+    packed: list[Packed] = []
     at = 0
-    for frame, count in frames.frames_of(frames.pack_deliveries(deliveries)):
-        yield frame, [each.position for each in deliveries[at : at + count]]
+    for frame, count in frames.frames_of(frames.pack_deliveries(singles)):
+        packed.append((frame, [each.position for each in singles[at : at + count]]))
         at += count
+    return packed
 
 
 class AnswerChannel:
@@ -302,10 +308,10 @@ class AnswerChannel:
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
         self._handshake = Handshake(self._frames, frames.answers_of(NIL_GUID, "", []))
         self._gives_up_at_ns = time.monotonic_ns() + MATCHING_NS
-        self._pending: dict[str, list[WriteAcknowledgment]] = {}
+        self._pending: dict[str, list[WriteAcknowledgment | RunAccepted]] = {}
         self._reaches_peer = False
 
-    def put(self, queue_name: str, answers: Sequence[WriteAcknowledgment]) -> None:
+    def put(self, queue_name: str, answers: Sequence[WriteAcknowledgment | RunAccepted]) -> None:
         """Add answers of the queue `<topic>@<subscriber>` to this turn's frames."""
         self._pending.setdefault(queue_name, []).extend(answers)
 
@@ -319,9 +325,10 @@ class AnswerChannel:
             for queue_name, answers in self._pending.items():
                 replica = self._replicas.get(queue_name, NIL_GUID)
                 pack = frames.pack_answers if replica == NIL_GUID else frames.pack_replica_answers
-                for at in range(0, len(answers), frames.ANSWERS_MAX):
-                    packed = pack(answers[at : at + frames.ANSWERS_MAX])
-                    self._frames.put(frames.answers_of(replica, queue_name, packed))
+                packed = pack(answers)
+                for at in range(0, len(packed), frames.ANSWERS_MAX):
+                    part = packed[at : at + frames.ANSWERS_MAX]
+                    self._frames.put(frames.answers_of(replica, queue_name, part))
             self._pending = {}
         return self._frames.flush()
 

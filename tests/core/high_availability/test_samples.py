@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from qsctl.core.high_availability.frames import Entries, Ordered, Relayed
-from qsctl.core.messages import ConsumerLeft, SampleFlag, WriteAcknowledgment
+from qsctl.core.messages import ConsumerLeft, RunAcknowledgment, SampleFlag, WriteAcknowledgment, WriteRun
 from qsctl.core.records import Enqueued
 from qsctl.identity import Guid, SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
@@ -252,3 +252,21 @@ def test_a_master_gives_away_only_what_is_durable_at_itself() -> None:
     assert all(process.replica.log.last_index == 1 for process in cluster if process is not master)
     master.syncs = True
     cluster.run_until(lambda: (1, 1) in master.answers())
+
+
+def test_a_run_of_samples_is_written_to_a_replicated_queue_one_by_one_and_in_order() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    run = WriteRun("P", "Orders", write(2).identity, (b"x",) * 9)
+    cluster.send_all(write(1), run, write(11))
+    cluster.run_until(lambda: all(len(held(process)) == 11 for process in cluster))
+    assert [held(process) for process in cluster] == [[f"{number} enqueued" for number in range(1, 12)]] * 3
+    assert master.answers() == [(number, 1) for number in range(1, 12)]
+    answered = RunAcknowledgment(STREAM, join().consumer_guid, run.identity, 9)
+    slave = slave_of(cluster, master)
+    cluster.send_all(join())
+    cluster.run_until(lambda: len(master.deliveries()) == 11)
+    cluster.send(slave.name, answered)
+    assert len(held(slave)) == 11, "only the master is answered"
+    cluster.send(master.name, answered)
+    cluster.run_until(lambda: all(len(held(process)) == 2 for process in cluster))

@@ -24,7 +24,7 @@ from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import Inbound, QueueName
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.ready import SERVICE_STREAM, Ready
-from qsctl.core.records import QueueDeleted, QueueRecord, Record, Removed, SubscriberDeleted
+from qsctl.core.records import QueueDeleted, QueueRecord, Record, Removed, SubscriberDeleted, one_by_one
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged
 from qsctl.identity import DrawIncarnation, SampleIdentity
@@ -268,7 +268,7 @@ class WatchedStores(Stores):
     def write(self, turns: Sequence[Ready]) -> Sync | None:
         """Write the records of several turns as one batch, put payloads into messages, and return the pending sync."""
         written = [
-            (batch.stream, tuple(batch.records))
+            (batch.stream, tuple(one_by_one(batch.records)))
             for ready in turns
             for batch in ready.batches
             if batch.stream in self.queues and batch.stream not in self.failures.queues

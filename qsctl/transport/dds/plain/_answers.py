@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cyclonedds.topic import Topic
 
-from qsctl.core.messages import AckResponse, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, RunAccepted, WriteAcknowledgment
 from qsctl.identity import Guid
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.participant import Participant
@@ -112,7 +112,7 @@ class ProducerAnswers:
         if not channels:
             self._channels.pop(endpoint.participant, None)
 
-    def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
+    def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment | RunAccepted]) -> bool:
         """Answer a writer of samples for the queue `<topic>@<subscriber>`; return False if it is a writer of qsctl.
 
         Of replicated queues only acceptances are sent: another replica may hold a sample that this one rejects.
@@ -121,7 +121,7 @@ class ProducerAnswers:
         if process is None:
             return False
         channels, queue = self._channels.get(process, ()), label.encode()
-        for each in answers:
+        for each in [answer for several in answers for answer in several.singles()]:
             timestamp_ns = self._origins.pop_timestamp(each.identity)
             if label in self._replicas and each.response is AckResponse.REJECTED:
                 continue

@@ -17,6 +17,7 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Delivery,
     Inbound,
+    RunDelivery,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
@@ -40,7 +41,7 @@ from qsctl.transport.dds.plain._octets import (
 )
 from qsctl.transport.dds.plain._partitions import is_alone, reads_xcdr2_only
 from qsctl.transport.dds.plain._sender_reader import SenderReader
-from qsctl.transport.dds.serving.turns import read_all, read_share
+from qsctl.transport.dds.serving.turns import Inbox, read_all, read_share
 
 AVAILABILITIES_MAX: Final = 10_000
 """Number of consumers and processes whose latest availability is kept."""
@@ -83,7 +84,7 @@ class DeliveryChannel:
         """Return whether the consumer's reader is gone; samples since then are kept, see `take_back`."""
         return self._writer.is_held
 
-    def put(self, deliveries: Sequence[Delivery]) -> None:
+    def put(self, deliveries: Sequence[Delivery | RunDelivery]) -> None:
         """Add samples to those that `flush` sends."""
         self._deliveries.put(deliveries)
 
@@ -95,8 +96,9 @@ class DeliveryChannel:
         """Drop the samples that were never written, and return their positions."""
         return self._deliveries.take_back()
 
-    def _packed(self, deliveries: Sequence[Delivery]) -> Iterator[Packed]:
-        return ((pack_delivery(each, self._header), (each.position,)) for each in deliveries)
+    def _packed(self, deliveries: Sequence[Delivery | RunDelivery]) -> Iterator[Packed]:
+        singles = (each for several in deliveries for each in several.singles())
+        return ((pack_delivery(each, self._header), (each.position,)) for each in singles)
 
     def close(self) -> None:
         """Delete the writer in the background, without delaying other peers."""
@@ -176,7 +178,7 @@ class PlainConsumers:
                 self._open_acknowledgments()
                 self._joining.append(DeliveryChannel(self._participant, self.delivery_topic, endpoint, self._extra))
 
-    def vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+    def vanished(self, endpoint: RemoteEndpoint, inbox: Inbox) -> None:
         """Remove a consumer whose reader is gone or that cannot acknowledge; its earlier messages stay valid."""
         if endpoint.topic_name == self.acknowledgment_topic and endpoint.is_writer:
             read_all(self.poll, inbox)
@@ -203,7 +205,7 @@ class PlainConsumers:
                 joined.close()
             self._said.pop(endpoint.key, None)
 
-    def poll(self, inbox: list[Inbound]) -> bool:
+    def poll(self, inbox: Inbox) -> bool:
         """Move up to a turn's share of messages into the inbox; return False if no acknowledgment is left."""
         if self._busy:
             self._let_go(inbox)
@@ -214,12 +216,12 @@ class PlainConsumers:
                 inbox += each
         return self._read_acknowledgments(inbox)
 
-    def _read_acknowledgments(self, inbox: list[Inbound]) -> bool:
+    def _read_acknowledgments(self, inbox: Inbox) -> bool:
         if self._acknowledgments is None:
             return False
         return read_share(self._acknowledgments.take, _put, inbox)
 
-    def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
+    def deliver(self, guid: Guid, deliveries: Sequence[Delivery | RunDelivery]) -> None:
         """Put samples into their consumer's channel; without one the consumer is leaving, and they are redelivered."""
         channel = self._channels.get(guid)
         if channel is not None:
@@ -325,7 +327,7 @@ class PlainConsumers:
         self._busy.pop(channel.guid, None)
         inbox.append(ConsumerLeft(self._name, channel.guid, unsent=channel.take_back()))
 
-    def _let_go(self, inbox: list[Inbound]) -> None:
+    def _let_go(self, inbox: Inbox) -> None:
         """Remove consumers whose reader was found to be gone while sending, before discovery reports it.
 
         Their channels are kept until discovery reports the reader, as gone or as appeared again.

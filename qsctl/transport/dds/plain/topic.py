@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from qsctl.config.sample_types.types import TypeLibrary
-from qsctl.core.messages import Inbound, QueueName, Write, WriteAcknowledgment
+from qsctl.core.messages import Inbound, QueueName, RunAccepted, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import UNLIMITED, SharedReaderQueueSettings
 from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import Guid
@@ -206,7 +206,7 @@ class PlainTopic:
     def _has_room(self) -> bool:
         return all(map(self._around.has_room, self._queues))
 
-    def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
+    def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment | RunAccepted]) -> bool:
         """Answer a producer for the queue `<topic>@<subscriber>`; return False if it is not one of these."""
         return self._answers.answer(label, guid, answers)
 

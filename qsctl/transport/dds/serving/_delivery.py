@@ -24,7 +24,7 @@ from qsctl.transport.dds.replicas.letter_signatures import LetterSigner
 from qsctl.transport.dds.replicas.replica_link import LinkQos, ReplicaLink
 from qsctl.transport.dds.serving._endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.serving.endpoints import QueueEndpoints, TopicEndpoints, Unsent
-from qsctl.transport.dds.serving.turns import Rotation, read_all
+from qsctl.transport.dds.serving.turns import Inbox, Rotation, read_all
 from qsctl.transport.dds.wire.wire_types import producer_acknowledgment_topic
 
 Closed = TypeVar("Closed", TopicEndpoints, QueueEndpoints)
@@ -114,7 +114,7 @@ class DomainDelivery:
         Args:
             ready: the result of `Waiter.ready`; None: it was not called.
         """
-        inbox: list[Inbound] = []
+        inbox = Inbox()
         if ready is None:
             ready = self.participant.waiter.ready()
         changes = self._discovery.look(ready)
@@ -368,7 +368,7 @@ class DomainDelivery:
             for queue in topic.queues if topic is not None else ():
                 self._queues[queue].announce_again()
 
-    def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+    def _vanished(self, endpoint: RemoteEndpoint, inbox: Inbox) -> None:
         if self.replica_link is not None:
             self.replica_link.vanished(endpoint)
         queues, topics = self._queues_on.get(endpoint.topic_name, {}), self._topics_on.get(endpoint.topic_name, {})

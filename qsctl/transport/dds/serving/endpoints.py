@@ -9,20 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
 
 from cyclonedds.sub import DataReader
 
 from qsctl.core.messages import (
     Acknowledgment,
-    AckResponse,
     ConsumerAvailability,
     ConsumerJoined,
     ConsumerLeft,
     Delivery,
     Inbound,
+    RunAccepted,
+    RunAcknowledgment,
+    RunDelivery,
     Write,
     WriteAcknowledgment,
+    WriteRun,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
@@ -33,7 +36,7 @@ from qsctl.transport.dds.plain.consumers import PlainConsumers
 from qsctl.transport.dds.plain.topic import PlainTopic
 from qsctl.transport.dds.qos import map_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
-from qsctl.transport.dds.serving.turns import read_all, read_share
+from qsctl.transport.dds.serving.turns import Inbox, read_all, read_share
 from qsctl.transport.dds.wire import frames
 from qsctl.transport.dds.wire.bodies import read_wire
 from qsctl.transport.dds.wire.wire_types import (
@@ -58,9 +61,6 @@ AVAILABILITIES_MAX: Final = 10_000
 """Number of consumers whose latest availability is kept."""
 
 _Said = TypeVar("_Said")
-
-_ACCEPTED: Final = AckResponse.ACCEPTED
-_RESPONSES: Final = {int(response): response for response in AckResponse}
 
 
 Unsent: TypeAlias = "dict[TopicEndpoints | QueueEndpoints, None]"
@@ -129,10 +129,10 @@ class TopicEndpoints:
             self._busy.pop(endpoint.guid, None)
             channel.close()
 
-    def _read(self, data: bytes) -> list[Write]:
+    def _read(self, data: bytes) -> list[Write | WriteRun]:
         return frames.parse_frame(data, self._name, self.topic_name)
 
-    def poll(self, inbox: list[Inbound]) -> None:
+    def poll(self, inbox: Inbox) -> None:
         """Move up to a turn's share of samples into the inbox."""
         self.read(inbox)
         if self.plain is not None:
@@ -143,21 +143,21 @@ class TopicEndpoints:
         """Return whether it must be polled in each turn, even without new data."""
         return self.plain is not None and self.plain.waits
 
-    def read(self, inbox: list[Inbound]) -> bool:
+    def read(self, inbox: Inbox) -> bool:
         """Move up to a turn's share of qsctl's producers' samples into the inbox; return False if none is left."""
         return read_share(self._take, self._put, inbox)
 
-    def _take(self) -> list[list[Write]] | None:
+    def _take(self) -> list[list[Write | WriteRun]] | None:
         return self._reader.take(FRAMES_AT_ONCE)
 
-    def _put(self, taken: list[list[Write]], inbox: list[Inbound]) -> None:
+    def _put(self, taken: list[list[Write | WriteRun]], inbox: Inbox) -> None:
         for writes in taken:
-            inbox.extend(writes)
+            inbox.receive(writes)
             if self.plain is not None and self.plain.copies_are_wanted:
-                self.plain.copy(writes)
+                self.plain.copy([write for each in writes for write in each.singles()])
                 self._unsent[self] = None
 
-    def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
+    def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment | RunAccepted]) -> None:
         """Send a producer the answers of one of the queues."""
         label = self.queues.get(queue)
         self._unsent[self] = None
@@ -168,8 +168,9 @@ class TopicEndpoints:
             channel.put(label, answers)
             self._busy[guid] = channel
         elif self._unclaimed_count < UNCLAIMED_ANSWERS_MAX:
-            self._unclaimed.setdefault(guid, []).append((label, answers))
-            self._unclaimed_count += len(answers)
+            singles = [answer for each in answers for answer in each.singles()]
+            self._unclaimed.setdefault(guid, []).append((label, singles))
+            self._unclaimed_count += len(singles)
 
     def end(self, queue: str) -> None:
         """Notify the producers that one of the queues was deleted [QS 5.4.2]."""
@@ -247,7 +248,9 @@ class QueueEndpoints:
         with ExitStack() as made:
             answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
             reader = DataReader(participant.entity, answers, qos=reader_qos())
-            self._answers = SerializedReader(participant, reader, frames.parse_consumer_answers, owner=self)
+            self._answers = SerializedReader(
+                participant, reader, lambda data: frames.parse_consumer_answers(data, name), owner=self
+            )
             made.callback(self._answers.close)
             if settings.distribution.allow_consumer_feedback:
                 feedback_name = availability_topic(settings.topic_name, subscriber)
@@ -284,7 +287,7 @@ class QueueEndpoints:
         )
         self._joining.append(channel)
 
-    def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+    def reader_vanished(self, endpoint: RemoteEndpoint, inbox: Inbox) -> None:
         """Remove a consumer that left, or whose lease has expired."""
         for at, channel in enumerate(self._joining):
             if channel.handle == endpoint.handle:
@@ -302,7 +305,7 @@ class QueueEndpoints:
         self._busy.pop(channel.guid, None)
         inbox.append(ConsumerLeft(self.name, channel.guid, unsent=channel.take_back()))
 
-    def _let_go(self, inbox: list[Inbound]) -> None:
+    def _let_go(self, inbox: Inbox) -> None:
         """Remove consumers whose reader was found to be gone while sending, before discovery reports it.
 
         Their channels are kept until discovery reports the reader, as gone or as appeared again.
@@ -331,7 +334,7 @@ class QueueEndpoints:
         """Return whether it must be polled in each turn, even without new data."""
         return bool(self._joining) or self.plain.waits or any(channel.is_lost for channel in self._busy.values())
 
-    def poll(self, inbox: list[Inbound]) -> bool:
+    def poll(self, inbox: Inbox) -> bool:
         """Move up to a turn's share of messages into the inbox: joined consumers, availability, answers.
 
         Return False if no answer is left.
@@ -345,25 +348,20 @@ class QueueEndpoints:
         self.plain.poll(inbox)
         return self._read_answers(inbox)
 
-    def _read_answers(self, inbox: list[Inbound]) -> bool:
+    def _read_answers(self, inbox: Inbox) -> bool:
         return read_share(self._take, self._put, inbox)
 
-    def _take(self) -> list[frames.AnswerFrame] | None:
+    def _take(self) -> list[frames.ConsumerAnswers] | None:
         return self._answers.take(FRAMES_AT_ONCE)
 
-    def _put(self, taken: list[frames.AnswerFrame], inbox: list[Inbound]) -> None:
-        name = self.name
-        for frame in taken:
-            sender = frame.sender
-            if not frame.identities:
+    def _put(self, taken: list[frames.ConsumerAnswers], inbox: Inbox) -> None:
+        for sender, answers in taken:
+            if not answers:
                 self._take_leave(sender, inbox)
-            elif sender not in self._channels and frame.identities[-1].writer_guid == NIL_GUID:
-                self._keep(self._early_questions, sender, Acknowledgment(name, sender, frame.identities[-1], _ACCEPTED))
+            elif sender not in self._channels and _is_question(last := answers[-1]):
+                self._keep(self._early_questions, sender, last)
                 continue
-            inbox += [
-                Acknowledgment(name, sender, identity, _RESPONSES[response])
-                for identity, response in zip(frame.identities, frame.responses, strict=True)
-            ]
+            inbox.receive(answers)
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
         self._availabilities.pop(guid, None)
@@ -373,7 +371,7 @@ class QueueEndpoints:
             channel.close()
             inbox.append(ConsumerLeft(self.name, guid, hands_back=True))
 
-    def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
+    def deliver(self, guid: Guid, deliveries: Sequence[Delivery | RunDelivery]) -> None:
         """Put samples into their consumer's channel; without one the consumer is leaving, and they are redelivered."""
         channel = self._channels.get(guid)
         self._unsent[self] = None
@@ -440,6 +438,11 @@ class QueueEndpoints:
         kept[guid] = said
         if len(kept) > AVAILABILITIES_MAX:
             del kept[next(iter(kept))]
+
+
+def _is_question(answer: Acknowledgment | RunAcknowledgment) -> TypeGuard[Acknowledgment]:
+    """Return whether a consumer asks by this answer whether there is more for it; no run has questions."""
+    return answer.identity.writer_guid == NIL_GUID
 
 
 def replica_mark(service: str) -> Guid:

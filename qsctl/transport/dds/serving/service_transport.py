@@ -24,6 +24,8 @@ from qsctl.core.messages import (
     Inbound,
     Message,
     QueueName,
+    RunAccepted,
+    RunDelivery,
     StatusPublication,
     WriteAcknowledgment,
 )
@@ -364,8 +366,8 @@ class ServiceTransport:
 
     def put(self, messages: Sequence[Message]) -> None:
         """Pack messages into frames, in order for each peer; `flush` sends them."""
-        deliveries = _ByPeer[Delivery]()
-        answers = _ByPeer[WriteAcknowledgment]()
+        deliveries = _ByPeer[Delivery | RunDelivery]()
+        answers = _ByPeer[WriteAcknowledgment | RunAccepted]()
         for message in messages:
             if type(message) is Delivery:
                 if message.dead_letter_reason is not None:
@@ -376,6 +378,12 @@ class ServiceTransport:
             elif type(message) is WriteAcknowledgment:
                 if message.identity.writer_guid != answers.guid or message.queue is not answers.queue:
                     answers.turn_to(message.queue, message.identity.writer_guid)
+                answers.latest.append(message)
+            elif type(message) is RunDelivery:
+                deliveries.turn_to(message.queue, message.consumer_guid)
+                deliveries.latest.append(message)
+            elif type(message) is RunAccepted:
+                answers.turn_to(message.queue, message.identity.writer_guid)
                 answers.latest.append(message)
             elif isinstance(message, CommandReply):
                 if self._administration is not None:

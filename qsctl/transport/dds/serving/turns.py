@@ -8,10 +8,10 @@ queues in one turn cost a third more per sample than in separate turns (tests/be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
-from qsctl.core.messages import Inbound
+from qsctl.core.messages import Acknowledgment, Inbound, RunAcknowledgment, Write, WriteRun
 
 Taken = TypeVar("Taken")
 SourceKind = TypeVar("SourceKind", bound="MessageSource")
@@ -26,30 +26,47 @@ TAKES_MAX: Final = 64
 """Maximum number of reads from a reader in a turn: invalid messages cost time and yield nothing."""
 
 
+class Inbox(list[Inbound]):
+    """The messages of a turn. A run of samples or answers is one message, but counts as all of them."""
+
+    in_runs_count = 0
+    """Number of samples and answers in runs beyond one for each run."""
+
+    def receive(self, messages: Sequence[Write | WriteRun] | Sequence[Acknowledgment | RunAcknowledgment]) -> None:
+        """Append messages that may be runs."""
+        self.extend(messages)
+        for each in messages:
+            if type(each) is WriteRun or type(each) is RunAcknowledgment:
+                self.in_runs_count += each.count - 1
+
+    @property
+    def size(self) -> int:
+        """Return the number of messages, with each sample and answer of a run."""
+        return len(self) + self.in_runs_count
+
+
 class MessageSource(Protocol):
     """A source of messages for the engine."""
 
-    def poll(self, inbox: list[Inbound], /) -> object:
+    def poll(self, inbox: Inbox, /) -> object:
         """Move up to a turn's share of messages into the inbox."""
 
 
-def read_all(poll: Callable[[list[Inbound]], bool], inbox: list[Inbound]) -> None:
+def read_all(poll: Callable[[Inbox], bool], inbox: Inbox) -> None:
     """Move all available messages into the inbox."""
     while poll(inbox):
         pass
 
 
-def read_share(
-    take: Callable[[], Taken | None], put: Callable[[Taken, list[Inbound]], object], inbox: list[Inbound]
-) -> bool:
+def read_share(take: Callable[[], Taken | None], put: Callable[[Taken, Inbox], object], inbox: Inbox) -> bool:
     """Move up to a turn's share into the inbox; return False if `take` returned None, so that nothing is left."""
-    enough = len(inbox) + READER_SHARE
+    enough = inbox.size + READER_SHARE
     for _ in range(TAKES_MAX):
         taken = take()
         if taken is None:
             return False
         put(taken, inbox)
-        if len(inbox) >= enough:
+        if inbox.size >= enough:
             break
     return True
 
@@ -62,14 +79,14 @@ class Rotation(Generic[SourceKind]):
         self._polled_at: dict[SourceKind, int] = {}
         self._poll_count = 0
 
-    def poll(self, ready: Iterable[SourceKind], inbox: list[Inbound]) -> list[SourceKind]:
+    def poll(self, ready: Iterable[SourceKind], inbox: Inbox) -> list[SourceKind]:
         """Add sources with data to the line, poll each once until the turn's bound is reached; return the polled."""
         line, polled_at = self._line, self._polled_at
         for source in sorted(ready, key=lambda each: polled_at.get(each, 0)):
             line.setdefault(source)
-        enough = len(inbox) + TURN_SHARE
+        enough = inbox.size + TURN_SHARE
         polled: list[SourceKind] = []
-        while line and len(inbox) < enough:
+        while line and inbox.size < enough:
             source = next(iter(line))
             del line[source]
             polled.append(source)

@@ -2,7 +2,7 @@
 
 Decides: the bytes of `RTI::QueuingService::SampleFrame` and `…::AcknowledgmentFrame` in little-endian XCDR1. Every
 member of a sample is aligned to four octets, so that a frame's layout is one fixed head a sample, its payload, and
-padding to four.
+padding to four. The service reads samples and answers with consecutive numbers as runs, by comparing their octets.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -25,9 +25,14 @@ from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
     Delivery,
+    QueueName,
+    RunAccepted,
+    RunAcknowledgment,
+    RunDelivery,
     SampleFlag,
     Write,
     WriteAcknowledgment,
+    WriteRun,
 )
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
@@ -59,9 +64,7 @@ _NIL_IDENTITY_OCTETS: Final = bytes(24)
 _ROUTE: Final = struct.Struct("<16s16s16siI16s")
 """The members of a sample that hold its source and its addressee."""
 
-_NIL_ROUTE: Final = bytes(_ROUTE.size)
-
-_SIZE_OF: Final = itemgetter(6)
+_SIZE_OF: Final = itemgetter(-2)
 """The size of the payload, in the members of a sample as `_read` gives them."""
 
 SampleOctets: TypeAlias = tuple[bytes, bytes, bytes, bytes]
@@ -84,6 +87,23 @@ _WORDS_OF_ANSWER: Final = _ANSWER.size // _COUNT.size
 _LOW_WORD_OF_ANSWER: Final = _KEY.size // _COUNT.size - 1
 
 _RESPONSES: Final = frozenset(map(int, AckResponse))
+_ACCEPTED: Final = int(AckResponse.ACCEPTED)
+_RESPONSE_OF: Final = {int(response): response for response in AckResponse}
+
+_COMMON: Final = struct.Struct("<I8s16si")
+"""Flags, lifespan, writer and the upper half of the sequence number: equal in all samples of a run."""
+
+_NUMBER: Final = struct.Struct("<iI")
+_PREFIX: Final = struct.Struct("<I8s16s")
+_SUFFIX: Final = struct.Struct("<16s16s24s16sI")
+"""The members before and behind the sequence number: equal in all samples of a run that have one size."""
+
+_WRITER: Final = struct.Struct("<16si")
+_ANSWERED: Final = struct.Struct("<20sII")
+"""An acknowledgment with the writer and the upper half of the sequence number as one string of octets."""
+
+RUN_SAMPLES_MIN: Final = 8
+"""Number of samples, or answers, from which on they are read as a run: a run costs what some single ones cost."""
 
 _ATTEMPT_SHIFT: Final = 16
 """The upper half of a sample's flags, and of a response, is the number of the attempt, for replicated queues; 0: none.
@@ -104,8 +124,8 @@ def _plain(size: int) -> struct.Struct:
 
 @lru_cache(64)
 def _read(size: int) -> struct.Struct:
-    """Return the same layout for reading: source, relations and addressee are one run of octets."""
-    return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
+    """Return the same layout for reading runs: all before the lower half of the number is one string of octets."""
+    return struct.Struct(f"<{_LOW_AT}sI{_ROUTE.size}sI{size}s{-size & 3}x")
 
 
 @lru_cache(64)
@@ -124,13 +144,11 @@ class MalformedFrame(Malformed):
     """An error for a peer's octets that are not a frame: the message is refused and counted."""
 
 
-class AnswerFrame(NamedTuple):
-    """The acknowledgments of one sender for one queue: `responses[i]` answers the sample `identities[i]`."""
+class ConsumerAnswers(NamedTuple):
+    """The acknowledgments of one consumer for one queue."""
 
     sender: Guid
-    queue_name: str
-    identities: list[SampleIdentity]
-    responses: list[int]
+    answers: list[Acknowledgment | RunAcknowledgment]
 
 
 def pack_sample(
@@ -230,6 +248,91 @@ def _with_attempt(packed: bytes, attempt: int) -> bytes:
     return packed if attempt == 1 else packed[:4] + _time_of(attempt) + packed[4 + _TIME.size :]
 
 
+class _DeliveryFrames:
+    """Frames for a consumer that are being filled; `closed` has the complete ones, with the positions in each."""
+
+    def __init__(self) -> None:
+        self.closed: list[tuple[bytes, list[int]]] = []
+        self._group: list[bytes] = []
+        self._positions: list[int] = []
+        self._size_bytes = 0
+
+    def room(self, size_bytes: int, count_max: int) -> int:
+        """Return how many samples of a size the open frame has room for, at least one; close a frame that is full."""
+        positions = self._positions
+        while True:
+            room_bytes = FRAME_BYTES_TARGET - self._size_bytes
+            count = min(count_max, FRAME_SAMPLES_MAX - len(positions), room_bytes // size_bytes)
+            if count > 0:
+                return count
+            if not positions:
+                return 1
+            self.close()
+            positions = self._positions
+
+    def add(self, packed: bytes, positions: Sequence[int]) -> None:
+        """Add packed samples, for which there is room."""
+        self._group.append(packed)
+        self._positions += positions
+        self._size_bytes += len(packed)
+
+    def close(self) -> None:
+        """Close the open frame, unless it is empty."""
+        if self._positions:
+            frame = b"".join((ENCAPSULATION, _COUNT.pack(len(self._positions)), *self._group))
+            self.closed.append((frame, self._positions))
+            self._group, self._positions, self._size_bytes = [], [], 0
+
+
+def delivery_frames(deliveries: Iterable[Delivery | RunDelivery]) -> list[tuple[bytes, list[int]]]:
+    """Return frames of deliveries to a consumer, of at most `FRAME_BYTES_TARGET` octets, each with its positions.
+
+    Every delivery must have its payload.
+    """
+    frames = _DeliveryFrames()
+    singles: list[Delivery] = []
+    for each in deliveries:
+        if type(each) is Delivery:
+            singles.append(each)
+            continue
+        assert isinstance(each, RunDelivery)
+        if singles:
+            _add_singles(frames, singles)
+            singles = []
+        sizes = {*map(len, each.payloads)}
+        if len(sizes) > 1 or each.last_flags != each.flags or each.related_identity != NIL_IDENTITY:
+            _add_singles(frames, each.singles())
+        else:
+            _add_run(frames, each, sizes.pop())
+    if singles:
+        _add_singles(frames, singles)
+    frames.close()
+    return frames.closed
+
+
+def _add_singles(frames: _DeliveryFrames, deliveries: Sequence[Delivery]) -> None:
+    for each, packed in zip(deliveries, pack_deliveries(deliveries), strict=True):
+        frames.room(len(packed), 1)
+        frames.add(packed, (each.position,))
+
+
+def _add_run(frames: _DeliveryFrames, run: RunDelivery, size: int) -> None:
+    """Pack the samples of a run, which have payloads of one size."""
+    prefix = _PREFIX.pack(run.flags, _INFINITE_OCTETS, run.identity.writer_guid)
+    suffix = _SUFFIX.pack(run.source_guid, run.related_source_guid, _NIL_IDENTITY_OCTETS, run.consumer_guid, size)
+    payloads, padding, pack = run.payloads, PADDING[size & 3], _NUMBER.pack
+    first, step, positions = run.identity.sequence_number, run.step, run.positions()
+    done, size_bytes = 0, _HEAD.size + size + len(padding)
+    while done < len(payloads):
+        stop = done + frames.room(size_bytes, len(payloads) - done)
+        numbers = [
+            pack(each >> 32, each & 0xFFFF_FFFF) for each in range(first + done * step, first + stop * step, step)
+        ]
+        parts = zip(repeat(prefix), numbers, repeat(suffix), payloads[done:stop], repeat(padding), strict=False)
+        frames.add(b"".join(chain.from_iterable(parts)), positions[done:stop])
+        done = stop
+
+
 def frame_of(packed: Sequence[bytes]) -> bytes:
     """Return a frame from packed samples."""
     return b"".join((ENCAPSULATION, _COUNT.pack(len(packed)), *packed))
@@ -250,25 +353,56 @@ def frames_of(packed: Iterable[bytes]) -> list[tuple[bytes, int]]:
     return frames
 
 
-def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
-    """Return the samples of a frame as `Write`s of a topic.
+def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write | WriteRun]:
+    """Return the samples of a frame as messages to a topic: those with consecutive numbers and equal members as runs.
 
     Raises:
         MalformedFrame: the octets end early or claim more than they hold, or a number is negative, which no store and
             no other replica would accept.
     """
+    samples = _samples(data)
+    if len(samples) < RUN_SAMPLES_MIN:
+        return [*_writes(samples, participant, topic_name)]
+    messages: list[Write | WriteRun] = []
+    heads, lows, routes, _, payloads = zip(*samples, strict=True)
+    count, start, done = len(samples), 0, 0
+    while start < count:
+        head, low, route = heads[start], lows[start], routes[start]
+        stop = start + 1
+        while stop < count and lows[stop] == low + stop - start and heads[stop] == head and routes[stop] == route:
+            stop += 1
+        if stop - start >= RUN_SAMPLES_MIN and (run := _run_of(head, low, route, participant, topic_name)) is not None:
+            messages += _writes(samples[done:start], participant, topic_name)
+            messages.append(replace(run, payloads=payloads[start:stop]))
+            done = stop
+        start = stop
+    messages += _writes(samples[done:], participant, topic_name)
+    return messages
+
+
+def _run_of(head: bytes, low: int, route: bytes, participant: str, topic_name: str) -> WriteRun | None:
+    """Return a run that begins with this sample, without payloads; None if it has the number of an attempt."""
+    flags, lifespan, writer, high = _COMMON.unpack(head)
+    if high < 0 or flags > FLAGS_MASK:
+        return None
+    identity = SampleIdentity(writer, high << 32 | low)
+    lifespan_ns = INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan)
+    return WriteRun(participant, topic_name, identity, (), *_members_of(route), flags, lifespan_ns)
+
+
+def _writes(samples: Sequence[tuple[Any, ...]], participant: str, topic_name: str) -> list[Write]:
+    """Return samples as single messages."""
     writes: list[Write] = []
-    writer, route = NIL_GUID, _NIL_ROUTE
-    source, related_source, related, reader = _members_of(route)
-    for flags, lifespan, guid, high, low, octets, _, payload in _samples(data):
+    flags, lifespan, writer, high = 0, b"", NIL_GUID, 0
+    former = b""
+    for head, low, route, _, payload in samples:
         # The samples of a frame mostly have all this in common: one object each, found in the cache and hashed once.
-        if guid != writer:
-            writer = guid
-        if high < 0:
-            raise MalformedFrame(f"a sequence number is {high << 32 | low}; 0 and more are read")
-        if octets != route:
-            route = octets
-            source, related_source, related, reader = _members_of(route)
+        if head != former:
+            former = head
+            flags, lifespan, writer, high = _COMMON.unpack(head)
+            if high < 0:
+                raise MalformedFrame(f"a sequence number is {high << 32 | low}; 0 and more are read")
+        source, related_source, related, reader = _members_of(route)
         writes.append(
             Write(
                 participant,
@@ -349,6 +483,7 @@ def _attempt_of(lifespan: bytes) -> int:
     return max(int(attempt), 1) if seconds == _INFINITE[0] and lifespan != _INFINITE_OCTETS else 1
 
 
+@lru_cache(64)
 def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
     """Return source GUID, related source GUID, related identity and related reader GUID."""
     source, related_source, guid, high, low, reader = _ROUTE.unpack(route)
@@ -358,7 +493,7 @@ def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
     return source, related_source, NIL_IDENTITY if related == NIL_IDENTITY else related, reader
 
 
-def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
+def _samples(data: bytes) -> Sequence[tuple[Any, ...]]:
     """Return the members of each sample, as `_read` gives them."""
     count, size = _count_and_size(data)
     plain = _read(size)
@@ -431,14 +566,19 @@ def pack_answer(identity: SampleIdentity, response: int) -> bytes:
     return _ANSWER.pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, response)
 
 
-def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> list[bytes]:
+def pack_answers(answers: Iterable[WriteAcknowledgment | RunAccepted | Acknowledgment]) -> list[bytes]:
     """Return the octets of each acknowledgment inside a frame."""
     pack = _ANSWER.pack
     packed: list[bytes] = []
     for each in answers:  # a call of `pack_answer` for each takes as long as all else
         identity = each.identity
         number = identity.sequence_number
-        packed.append(pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, each.response))
+        if type(each) is RunAccepted:
+            writer = identity.writer_guid
+            numbers = range(number, number + each.count)
+            packed += [pack(writer, number >> 32, number & 0xFFFF_FFFF, _ACCEPTED) for number in numbers]
+        else:
+            packed.append(pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, each.response))
     return packed
 
 
@@ -447,7 +587,7 @@ def flags_of(write: Write) -> int:
     return write.flags & FLAGS_MASK | write.attempt << _ATTEMPT_SHIFT
 
 
-def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
+def pack_replica_answers(answers: Iterable[WriteAcknowledgment | RunAccepted]) -> list[bytes]:
     """Return the octets of each answer of a replica inside a frame: with the attempt it answers, and the reason."""
     return [
         pack_answer(
@@ -456,7 +596,8 @@ def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
             if each.attempt
             else each.response,
         )
-        for each in answers
+        for several in answers
+        for each in several.singles()
     ]
 
 
@@ -501,7 +642,7 @@ def parse_answer_runs(data: bytes, writer_guid: Guid) -> AnswerRuns:
     """Return the answers in a frame to the samples of a writer, those to others left out.
 
     Raises:
-        MalformedFrame: as `parse_answers`.
+        MalformedFrame: the octets end early, claim more than they hold, or name no queue.
     """
     sender, name, packed = _answer_parts(data)
     count = len(packed) // _ANSWER.size
@@ -530,23 +671,6 @@ def _consecutive(packed: bytes, low: int, count: int) -> bytearray:
     return answers
 
 
-def parse_answers(data: bytes) -> AnswerFrame:
-    """Return the inverse of `answers_of`.
-
-    Raises:
-        MalformedFrame: the octets end early, claim more than they hold, or name no queue.
-    """
-    sender, name, packed = _answer_parts(data)
-    identities, responses = [], []
-    writer = NIL_GUID
-    for guid, high, low, response in _ANSWER.iter_unpack(packed):
-        if guid != writer:
-            writer = guid
-        identities.append(SampleIdentity(writer, high << 32 | low))
-        responses.append(response)
-    return AnswerFrame(sender, name, identities, responses)
-
-
 def _answer_parts(data: bytes) -> tuple[Guid, str, bytes]:
     """Return the sender of an acknowledgment frame, the name of its queue, and the packed acknowledgments."""
     _require_little_endian(data)
@@ -568,19 +692,53 @@ def _answer_parts(data: bytes) -> tuple[Guid, str, bytes]:
         raise MalformedFrame("an acknowledgment frame with a queue name that is not UTF-8") from error
 
 
-def parse_consumer_answers(data: bytes) -> AnswerFrame:
-    """Return the acknowledgments of a consumer: as `parse_answers`, with its GUID and the responses checked.
+def parse_consumer_answers(data: bytes, queue: QueueName) -> ConsumerAnswers:
+    """Return the acknowledgments of a consumer of a queue, acceptances at a constant step as runs.
 
     Raises:
-        MalformedFrame: as `parse_answers`; or no consumer sent it, or a response is none of 0 to 2.
+        MalformedFrame: as of `parse_answer_runs`; or no consumer sent it, or a response is none of 0 to 2.
     """
-    frame = parse_answers(data)
-    if frame.sender == NIL_GUID:
+    sender, _, octets = _answer_parts(data)
+    if sender == NIL_GUID:
         # A sample that no consumer holds has the nil GUID as its holder's: such an answer must never be looked up.
         raise MalformedFrame("an acknowledgment frame without its sender")
-    if not {*frame.responses} <= _RESPONSES:
-        raise MalformedFrame(f"a response is {max(frame.responses)}; 0 to 2 are read")
-    return frame
+    found = list(_ANSWERED.iter_unpack(octets))
+    answers: list[Acknowledgment | RunAcknowledgment] = []
+    if not found:
+        return ConsumerAnswers(sender, answers)
+    heads, lows, responses = zip(*found, strict=True)
+    if not _RESPONSES.issuperset(responses):
+        raise MalformedFrame(f"a response is {max(responses)}; 0 to 2 are read")
+    if (count := len(found)) < RUN_SAMPLES_MIN:
+        for guid, high, low, response in _ANSWER.iter_unpack(octets):
+            identity = SampleIdentity(guid, high << 32 | low)
+            answers.append(Acknowledgment(queue, sender, identity, _RESPONSE_OF[response]))
+        return ConsumerAnswers(sender, answers)
+    start = 0
+    while start < count:
+        head, low = heads[start], lows[start]
+        writer, high = _WRITER.unpack(head)
+        stop, step = start + 1, lows[start + 1] - low if start + 1 < count else 0
+        if step > 0 and writer != NIL_GUID:  # an acknowledgment with the nil GUID is a question
+            while (
+                stop < count
+                and lows[stop] == low + step * (stop - start)
+                and responses[stop - 1] == _ACCEPTED == responses[stop]
+                and heads[stop] == head
+            ):
+                stop += 1
+        number = high << 32 | low
+        if stop - start >= RUN_SAMPLES_MIN:
+            answers.append(RunAcknowledgment(queue, sender, SampleIdentity(writer, number), stop - start, step))
+        else:
+            answers += [
+                Acknowledgment(
+                    queue, sender, SampleIdentity(writer, high << 32 | lows[at]), _RESPONSE_OF[responses[at]]
+                )
+                for at in range(start, stop)
+            ]
+        start = stop
+    return ConsumerAnswers(sender, answers)
 
 
 def example_frames() -> tuple[bytes, bytes]:
