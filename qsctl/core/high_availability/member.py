@@ -19,7 +19,7 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, cast
 
 from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, GetStatus, MemberAction, StepDown
@@ -249,7 +249,7 @@ class Member:
         others: list[Inbound] = []
         participant = topic = ""
         takers: Sequence[SharedReaderQueue] = ()
-        for message in messages:
+        for message in self._by_single_samples(messages):
             if type(message) is Write:
                 if message.topic_name != topic or message.participant != participant:
                     participant, topic = message.participant, message.topic_name
@@ -261,11 +261,6 @@ class Member:
                     self.engine.receive_all(now, others)
                     others.clear()
                 self._write(now, message, takers)
-            elif type(message) is WriteRun and self._takers(message.participant, message.topic_name):
-                if others:
-                    self.engine.receive_all(now, others)
-                    others.clear()
-                self.receive_all(now, message.singles())
             elif (
                 isinstance(message, Acknowledgment | RunAcknowledgment)
                 and (replica := self._by_queue.get(message.queue)) is not None
@@ -293,6 +288,14 @@ class Member:
         if others:
             self.engine.receive_all(now, others)
         self._collect(now)
+
+    def _by_single_samples(self, messages: Iterable[Inbound]) -> Iterator[Inbound]:
+        """Yield messages in order, with a message for each sample of a run for replicated queues."""
+        for message in messages:
+            if type(message) is WriteRun and self._takers(message.participant, message.topic_name):
+                yield from message.singles()
+            else:
+                yield message
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
