@@ -121,6 +121,8 @@ class JudgedWorld:
         instant = agenda.now
         try:
             agenda.step()
+            if self._director.awaits:
+                self._director.go_on()
         except (AssertionError, LookupError) as error:
             self._failed.append((self.world.now, str(error) or f"{type(error).__name__} without a message"))
         self._steps_at_instant = self._steps_at_instant + 1 if agenda.now == instant else 0
@@ -128,8 +130,6 @@ class JudgedWorld:
             self._failed.append(
                 (self.world.now, "events are due again and again at one instant, and time does not advance")
             )
-        if self._director.awaits:
-            self._director.go_on()
         if agenda.now >= self._looks_at_ns:
             self._looks_at_ns = agenda.now + LOOKS_EVERY_NS
             self._figures.look()
