@@ -1,4 +1,8 @@
-"""One browser for the tests of a process; skipped with the reason where there is none."""
+"""One browser for the tests of a file; skipped with the reason where there is none.
+
+Its library runs an event loop in the thread of the tests for as long as it lasts: with it no other test of the process
+can run one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     reason = why_not()
     if reason:

@@ -24,8 +24,6 @@ from tests.web.serving import MadeUpSource, Page, look_of, served
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 ROOT = Path(__file__).parents[3]
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp'
 QUEUE = "DomainParticipant/SharedSubscriber/Orders"
