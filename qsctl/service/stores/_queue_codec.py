@@ -299,19 +299,17 @@ class _QueueCodec:
         return self._with_singles(encoded, singles)
 
     def _with_singles(self, encoded: Encoded, records: Sequence[Record]) -> Encoded:
-        """Return encoded records, followed by others without runs."""
+        """Add other records without runs behind encoded ones, and return all."""
         if not records:
             return encoded
         added, first = self._encode_singles(records), len(encoded.bodies)
-        return Encoded(
-            encoded.bodies + added.bodies,
-            encoded.counts + added.counts,
-            encoded.positions + added.positions,
-            encoded.data + added.data,
-            encoded.ended + added.ended,
-            encoded.carriers + [first + each for each in added.carriers],
-            encoded.has_moves or added.has_moves,
-        )
+        encoded.bodies.extend(added.bodies)
+        encoded.counts.extend(added.counts)
+        encoded.positions.extend(added.positions)
+        encoded.data.extend(added.data)
+        encoded.ended.extend(added.ended)
+        encoded.carriers.extend([first + each for each in added.carriers])
+        return encoded._replace(has_moves=True) if added.has_moves else encoded
 
     def _encode_singles(self, records: Sequence[Record]) -> Encoded:
         """Encode records without runs."""
