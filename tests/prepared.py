@@ -1,4 +1,4 @@
-"""What most workers of a whole run make once each, and keep: made before they are forked, it is made once for all."""
+"""Objects that most workers of a whole run need and keep, made once before the workers are forked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pytest-xdist starts as the interpreter of a worker: it has the worker forked by a `worker_server`, and waits.
+"""The program that xdist starts as the interpreter of a worker: has a `worker_server` fork the worker, and waits.
 
 It imports little, since its own start is all that a worker's start costs.
 """

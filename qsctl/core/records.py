@@ -382,7 +382,7 @@ RunRecord: TypeAlias = EnqueuedRun | AssignedRun | RemovedRun
 """Several records of a queue as one object, with as many indexes in the stream as there are samples."""
 
 StreamRecord: TypeAlias = Record | RunRecord
-"""What an engine writes. Stores keep, and a restart reads, single records: the codec of a store divides runs."""
+"""A record that an engine writes. Stores keep, and a restart reads, single ones: the codec of a store divides runs."""
 
 RUN_RECORDS: Final = frozenset({EnqueuedRun, AssignedRun, RemovedRun})
 

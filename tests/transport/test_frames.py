@@ -279,7 +279,7 @@ def test_a_consumer_is_given_what_was_packed(given_samples: list[tuple[Any, ...]
 
 @pytest.mark.parametrize("flags", [0, 5 << 16, 1])
 def test_the_samples_of_one_epoch_arrive_together(flags: int) -> None:
-    """What the queue marks beside, such as the last sample of a queue, does not divide a frame."""
+    """A frame is not divided by other marks of a queue, such as that of its last sample."""
     last = flags | SampleFlag.LAST_SHARED_READER_QUEUE
     packed = [frames.pack_sample(SampleIdentity(GUID, at), b"x", flags=last if at == 3 else flags) for at in range(4)]
     (arrived,) = frames.parse_arrivals(frames.frame_of(packed))

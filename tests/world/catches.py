@@ -1,4 +1,4 @@
-"""What catches each mutant: seeds, steered trials, or a schedule; `python -m tests.world.catches` finds out anew.
+"""The seeds, steered trials or schedule that catch each mutant; `python -m tests.world.catches` finds them anew.
 
 The numbers are those of the latest campaign. They change with everything that changes histories, and so they are where
 an ordinary test begins; that some trial among the first `SEEDS_MAX` catches a mutant is what a campaign shows.
@@ -26,7 +26,7 @@ SEEDS_MAX: Final = 300
 
 
 class Catch(NamedTuple):
-    """What catches a mutant; neither a number nor a reason: no campaign has tried `SEEDS_MAX` of its trials yet."""
+    """The first trial that catches a mutant; no number and no reason: `SEEDS_MAX` trials were not tried yet."""
 
     kinds: str
     """Those of the worlds, in turn."""

@@ -202,7 +202,7 @@ class ReaderByFrames(RuleBasedStateMachine):
         self.waiting: list[tuple[int, int]] = []
         self.program: Counter[int] = Counter()
         self.in_order: list[int] = []
-        """What the program has and did not answer, in the order in which it was given each first."""
+        """The samples that the program has and did not answer, in the order in which each was first given to it."""
         self.answered_twins: Counter[int] = Counter()
         self.answers: list[tuple[int, AckResponse]] = []
 
