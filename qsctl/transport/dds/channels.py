@@ -243,7 +243,7 @@ class SampleChannel:
         self._not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
         self._frames = FrameWriter(participant, topic, partition=self.guid.hex(), traits=traits, extra=extra)
         self._handshake = Handshake(self._frames, frames.frame_of([]))
-        self._deliveries = DeliveryWriter(self._frames, endpoint.handle, _packed)
+        self._deliveries = DeliveryWriter(self._frames, endpoint.handle, frames.delivery_frames)
 
     def reaches_peer(self) -> bool:
         """Return whether the consumer's own reader, not only an observer, is matched and ready after the handshake."""
@@ -269,18 +269,6 @@ class SampleChannel:
     def close(self) -> None:
         """Delete the writer in the background, without delaying other peers."""
         self._frames.discard()
-
-
-def _packed(deliveries: Sequence[Delivery | RunDelivery]) -> Iterable[Packed]:
-    singles = [each for each in deliveries if type(each) is Delivery]
-    if len(singles) < len(deliveries):
-        return frames.delivery_frames(deliveries)
-    packed: list[Packed] = []
-    at = 0
-    for frame, count in frames.frames_of(frames.pack_deliveries(singles)):
-        packed.append((frame, [each.position for each in singles[at : at + count]]))
-        at += count
-    return packed
 
 
 class AnswerChannel:

@@ -11,7 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -78,7 +78,7 @@ _KEY: Final = struct.Struct("<16siI")
 _KEY_AT: Final = 12
 _TAIL_AT: Final = _KEY_AT + _KEY.size
 _LOW_AT: Final = _TAIL_AT - _COUNT.size
-"""Where the lower half of the number is in a sample: its only member that differs within a run, besides the payload."""
+"""Offset of the lower half of the number, the only member that differs within a run, besides size and payload."""
 _RUN_HEAD: Final = struct.Struct(f"<{_LOW_AT}sI{_ROUTE.size}sI")
 _END_OF_QUEUE: Final = int(SampleFlag.END_OF_QUEUE)
 
@@ -94,10 +94,6 @@ _COMMON: Final = struct.Struct("<I8s16si")
 """Flags, lifespan, writer and the upper half of the sequence number: equal in all samples of a run."""
 
 _NUMBER: Final = struct.Struct("<iI")
-_PREFIX: Final = struct.Struct("<I8s16s")
-_SUFFIX: Final = struct.Struct("<16s16s24s16sI")
-"""The members before and behind the sequence number: equal in all samples of a run that have one size."""
-
 _WRITER: Final = struct.Struct("<16si")
 _ANSWERED: Final = struct.Struct("<20sII")
 """An acknowledgment with the writer and the upper half of the sequence number as one string of octets."""
@@ -184,28 +180,57 @@ def pack_sample(
 
 def pack_run(run: OutgoingRun) -> list[bytes]:
     """Return the octets of each sample of a run inside a frame."""
-    traits, payloads, count = run.traits, run.payloads, len(run.payloads)
-    low = run.first_number & 0xFFFF_FFFF
-    if low + count > 2**32:
-        at = 2**32 - low
-        halves = (run.first_number, payloads[:at]), (run.first_number + at, payloads[at:])
-        return [each for half in halves for each in pack_run(replace(run, first_number=half[0], payloads=half[1]))]
+    traits, payloads, number = run.traits, run.payloads, run.first_number
     first = pack_sample(
-        SampleIdentity(run.writer_guid, run.first_number), payloads[0], run.source_guid, traits.related_source_guid,
+        SampleIdentity(run.writer_guid, number), payloads[0], run.source_guid, traits.related_source_guid,
         traits.related_identity, NIL_GUID, traits.flags, traits.lifespan_ns,
     )  # fmt: skip
-    head, numbers, sizes = first[:_LOW_AT], range(low, low + count), list(map(len, payloads))
-    if sizes.count(sizes[0]) == count:
-        tail = first[_TAIL_AT : _HEAD.size]
-        return list(map(_of_run(sizes[0]).pack, repeat(head), numbers, repeat(tail), payloads))
-    pack, route = _RUN_HEAD.pack, first[_TAIL_AT : _TAIL_AT + _ROUTE.size]
+    return _pack_numbered(first, range(number, number + len(payloads)), payloads)
+
+
+def _pack_delivered(run: RunDelivery) -> list[bytes]:
+    """Return the octets of each sample of a run in a frame for its consumer."""
+    identity, payloads, step = run.identity, run.payloads, run.step
+    first = pack_sample(
+        identity, payloads[0], run.source_guid, run.related_source_guid, run.related_identity, run.consumer_guid,
+        run.flags,
+    )  # fmt: skip
+    number = identity.sequence_number
+    packed = _pack_numbered(first, range(number, number + step * len(payloads), step), payloads)
+    if run.last_flags != run.flags:
+        packed[-1] = _COUNT.pack(run.last_flags) + packed[-1][_COUNT.size :]
+    return packed
+
+
+def _pack_numbered(first: bytes, numbers: range, payloads: Sequence[bytes]) -> list[bytes]:
+    """Return the octets of samples that have all but number and payload in common with the first one.
+
+    Args:
+        first: the octets of the first sample.
+        numbers: the sequence number of each.
+        payloads: the payload of each.
+    """
+    low = numbers[0] & 0xFFFF_FFFF
+    lows = range(low, low + numbers[-1] - numbers[0] + 1, numbers.step)
+    if lows[-1] >= 2**32:  # the upper half of the number changes on the way
+        at = next(at for at, each in enumerate(lows) if each >= 2**32)
+        later = first[: _LOW_AT - 4] + _NUMBER.pack(numbers[at] >> 32, 0) + first[_TAIL_AT:]
+        return [
+            *_pack_numbered(first, numbers[:at], payloads[:at]),
+            *_pack_numbered(later, numbers[at:], payloads[at:]),
+        ]
+    head, route, sizes = first[:_LOW_AT], first[_TAIL_AT : _TAIL_AT + _ROUTE.size], list(map(len, payloads))
+    if sizes.count(sizes[0]) == len(sizes):
+        tail = route + _COUNT.pack(sizes[0])
+        return list(map(_of_run(sizes[0]).pack, repeat(head), lows, repeat(tail), payloads))
+    pack = _RUN_HEAD.pack
     return [
-        pack(head, number, route, size) + payload + PADDING[size & 3]
-        for number, size, payload in zip(numbers, sizes, payloads, strict=True)
+        pack(head, each, route, size) + payload + PADDING[size & 3]
+        for each, size, payload in zip(lows, sizes, payloads, strict=True)
     ]
 
 
-def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
+def pack_deliveries(deliveries: Iterable[Delivery | RunDelivery]) -> list[bytes]:
     """Return the octets of each sample in a frame for its consumer, whose GUID becomes the related reader.
 
     Every delivery must have its payload.
@@ -213,6 +238,9 @@ def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
     packed: list[bytes] = []
     size, pack = -1, _plain(0).pack
     for each in deliveries:
+        if type(each) is RunDelivery:
+            packed += _pack_delivered(each)
+            continue
         identity, payload = each.identity, each.payload
         assert payload is not None, "the driver puts payloads back before it sends"
         if each.related_identity is not NIL_IDENTITY:
@@ -248,89 +276,23 @@ def _with_attempt(packed: bytes, attempt: int) -> bytes:
     return packed if attempt == 1 else packed[:4] + _time_of(attempt) + packed[4 + _TIME.size :]
 
 
-class _DeliveryFrames:
-    """Frames for a consumer that are being filled; `closed` has the complete ones, with the positions in each."""
-
-    def __init__(self) -> None:
-        self.closed: list[tuple[bytes, list[int]]] = []
-        self._group: list[bytes] = []
-        self._positions: list[int] = []
-        self._size_bytes = 0
-
-    def room(self, size_bytes: int, count_max: int) -> int:
-        """Return how many samples of a size the open frame has room for, at least one; close a frame that is full."""
-        positions = self._positions
-        while True:
-            room_bytes = FRAME_BYTES_TARGET - self._size_bytes
-            count = min(count_max, FRAME_SAMPLES_MAX - len(positions), room_bytes // size_bytes)
-            if count > 0:
-                return count
-            if not positions:
-                return 1
-            self.close()
-            positions = self._positions
-
-    def add(self, packed: bytes, positions: Sequence[int]) -> None:
-        """Add packed samples, for which there is room."""
-        self._group.append(packed)
-        self._positions += positions
-        self._size_bytes += len(packed)
-
-    def close(self) -> None:
-        """Close the open frame, unless it is empty."""
-        if self._positions:
-            frame = b"".join((ENCAPSULATION, _COUNT.pack(len(self._positions)), *self._group))
-            self.closed.append((frame, self._positions))
-            self._group, self._positions, self._size_bytes = [], [], 0
-
-
-def delivery_frames(deliveries: Iterable[Delivery | RunDelivery]) -> list[tuple[bytes, list[int]]]:
+def delivery_frames(deliveries: Sequence[Delivery | RunDelivery]) -> list[tuple[bytes, list[int]]]:
     """Return frames of deliveries to a consumer, of at most `FRAME_BYTES_TARGET` octets, each with its positions.
 
     Every delivery must have its payload.
     """
-    frames = _DeliveryFrames()
-    singles: list[Delivery] = []
+    positions: list[int] = []
     for each in deliveries:
         if type(each) is Delivery:
-            singles.append(each)
-            continue
-        assert isinstance(each, RunDelivery)
-        if singles:
-            _add_singles(frames, singles)
-            singles = []
-        sizes = {*map(len, each.payloads)}
-        if len(sizes) > 1 or each.last_flags != each.flags or each.related_identity != NIL_IDENTITY:
-            _add_singles(frames, each.singles())
+            positions.append(each.position)
         else:
-            _add_run(frames, each, sizes.pop())
-    if singles:
-        _add_singles(frames, singles)
-    frames.close()
-    return frames.closed
-
-
-def _add_singles(frames: _DeliveryFrames, deliveries: Sequence[Delivery]) -> None:
-    for each, packed in zip(deliveries, pack_deliveries(deliveries), strict=True):
-        frames.room(len(packed), 1)
-        frames.add(packed, (each.position,))
-
-
-def _add_run(frames: _DeliveryFrames, run: RunDelivery, size: int) -> None:
-    """Pack the samples of a run, which have payloads of one size."""
-    prefix = _PREFIX.pack(run.flags, _INFINITE_OCTETS, run.identity.writer_guid)
-    suffix = _SUFFIX.pack(run.source_guid, run.related_source_guid, _NIL_IDENTITY_OCTETS, run.consumer_guid, size)
-    payloads, padding, pack = run.payloads, PADDING[size & 3], _NUMBER.pack
-    first, step, positions = run.identity.sequence_number, run.step, run.positions()
-    done, size_bytes = 0, _HEAD.size + size + len(padding)
-    while done < len(payloads):
-        stop = done + frames.room(size_bytes, len(payloads) - done)
-        numbers = [
-            pack(each >> 32, each & 0xFFFF_FFFF) for each in range(first + done * step, first + stop * step, step)
-        ]
-        parts = zip(repeat(prefix), numbers, repeat(suffix), payloads[done:stop], repeat(padding), strict=False)
-        frames.add(b"".join(chain.from_iterable(parts)), positions[done:stop])
-        done = stop
+            positions += each.positions()
+    cut: list[tuple[bytes, list[int]]] = []
+    at = 0
+    for frame, count in frames_of(pack_deliveries(deliveries)):
+        cut.append((frame, positions[at : at + count]))
+        at += count
+    return cut
 
 
 def frame_of(packed: Sequence[bytes]) -> bytes:
