@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.campaigns import CAMPAIGN_VARIABLE
 from tests.processes import end, start
+from tests.worker_reports import pytest_runtest_protocol  # noqa: F401 - a hook
 from tests.worker_server import IS_SUPPORTED, WorkerServer
 
 ROOT = Path(__file__).parent.parent
@@ -50,15 +51,15 @@ def _keep_files_in_memory() -> None:
 
 _keep_files_in_memory()
 
-# Few examples: each run of the default draws new ones, and the nightly run draws thousands.
 settings.register_profile(
-    "default", deadline=None, max_examples=15, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "default", deadline=None, max_examples=30, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=list(HealthCheck)
 )
 # The same code gets the same answer twice: new examples are looked for by whoever develops, not by what gates a change.
-settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True)
+# Their number can be smaller then: the next run draws the same ones again.
+settings.register_profile("repeatable", settings.get_profile("default"), derandomize=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -98,10 +98,12 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
 
     Args:
         words: the words of the command line to run, if nothing else is needed of the application: if the first is a
-            command, only its module is imported.
+            command, only its module is imported, and none if it asks for the version.
     """
     first = words[0] if words else ""
     modules = [module for module, names in COMMAND_MODULES.items() if first in names]
+    if not modules and first != "--version":
+        modules = list(COMMAND_MODULES)
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
@@ -110,7 +112,7 @@ def build_app(words: Sequence[str] = ()) -> typer.Typer:
         epilog=f"{_STATUSES}\n\nPages: qsctl help. Every command has examples: qsctl COMMAND --help.",
     )
     app.callback()(_root)
-    for name in modules or COMMAND_MODULES:
+    for name in modules:
         importlib.import_module(module_path(name)).COMMANDS.add_to(app)
     return app
 

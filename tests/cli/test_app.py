@@ -50,15 +50,20 @@ def test_the_commands_of_a_module_are_those_that_it_is_imported_for(module: str)
     assert tuple(names) == COMMAND_MODULES[module]
 
 
-def test_a_command_line_imports_no_other_command() -> None:
-    script = (
-        "import sys\nfrom qsctl.cli.app import main\nsys.argv[1:] = ['get', 'status', '--help']\ntry:\n    main()\n"
-    )
+@pytest.mark.parametrize(
+    ("words", "printed", "imported"),
+    [
+        (["get", "status", "--help"], "Usage: qsctl get status", {"qsctl.cli.administer.get"}),
+        (["--version"], f"qsctl {__version__}", set()),
+    ],
+)
+def test_a_command_line_imports_no_other_command(words: list[str], printed: str, imported: set[str]) -> None:
+    script = f"import sys\nfrom qsctl.cli.app import main\nsys.argv[1:] = {words}\ntry:\n    main()\n"
     script += "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "Usage: qsctl get status" in done.stdout
+    assert printed in done.stdout
     commands = {module_path(module) for module in COMMAND_MODULES}
-    assert commands & set(done.stderr.split()) == {"qsctl.cli.administer.get"}
+    assert commands & set(done.stderr.split()) == imported
 
 
 def test_version_is_the_package_s() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.results.sweep import SweepTable
 from qsctl.cli.simulation.sweep import broken_runs
@@ -30,6 +29,7 @@ from qsctl.sim.world.results.elections import Elections
 from qsctl.sim.world.results.verdict import JudgedWorld
 from qsctl.summary.sweeps.points import point_measures
 from qsctl.summary.sweeps.sweep_folder import PointResult
+from tests.commands import command_line
 from tests.core.high_availability import mutants
 
 INTERVAL_NS = 10 * MILLISECOND_NS
@@ -185,7 +185,7 @@ def test_one_line_of_the_log_is_about_a_hanging_disk_and_one_about_its_answer() 
 @pytest.mark.slow
 def test_repetitions_are_shown_together() -> None:
     arguments = ["simulate", "election", "--out", "run", "--replications", "2", "-o", "json"]
-    result = CliRunner().invoke(build_app(), arguments)
+    result = CliRunner().invoke(command_line(), arguments)
     assert result.exit_code == ExitStatus.DONE, result.output
     run = json.loads(result.stdout)
     (queue,) = run["replicated_queues"]
@@ -230,7 +230,7 @@ def test_a_broken_rule_is_counted_by_a_sweep_and_makes_its_exit_status(monkeypat
     assert broken
     found = tuple(broken_runs("world", ScenarioChanges(), results))
     assert len(found) == len(broken)
-    again = CliRunner().invoke(build_app(), [*shlex.split(found[0].command)[1:], "-o", "json"])
+    again = CliRunner().invoke(command_line(), [*shlex.split(found[0].command)[1:], "-o", "json"])
     assert again.exit_code == ExitStatus.NO, again.output
     table = SweepTable(Path("s"), "world", 2, 1, 0, 0.95, tuple(point_measures(results, 0.95)), found)
     assert table.exit_status is ExitStatus.NO

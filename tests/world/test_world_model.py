@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.core.high_availability import _mastery as mastery
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability.ballot import HardState
@@ -39,6 +38,7 @@ from qsctl.sim.world.run import prepare
 from qsctl.sim.world.services.configuration import instance_name
 from qsctl.sim.world.services.service import SimulatedService
 from qsctl.sim.world.services.stored import Append, Drop, StoredState, StreamFile
+from tests.commands import command_line
 from tests.core.high_availability import mutants
 from tests.world import kinds
 
@@ -51,7 +51,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def simulate(*arguments: str) -> Result:
-    return CliRunner().invoke(build_app(), ["simulate", *arguments])
+    return CliRunner().invoke(command_line(), ["simulate", *arguments])
 
 
 def ready(**overrides: str) -> Scenario:
