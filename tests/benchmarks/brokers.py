@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -57,24 +58,27 @@ def replicated(directory: Path, stack: ExitStack, kind: str, synchronization: st
     return "qsctl", str(domain)
 
 
-def qsctl_service(directory: Path, persistent: bool) -> Broker:
-    domain = next(DOMAINS)
+def qsctl_service(directory: Path, persistent: bool, queue_count: int = 1) -> Broker:
+    """A service with one queue, or several, which its clients use in turn."""
+    domain, queue = next(DOMAINS), QUEUE.format(kind="PERSISTENT" if persistent else "VOLATILE")
+    several = "".join(queue.replace("Orders", f"Orders{number}") for number in range(queue_count))
     service = ServiceProcess(
         directory,
         domain,
         "--persistent-storage-path",
         str(directory),
         service=FULL if persistent else "",
-        queues=QUEUE.format(kind="PERSISTENT" if persistent else "VOLATILE"),
+        queues=queue if queue_count == 1 else several,
     )
-    return "qsctl", str(domain), lambda: stop_service(service)
+    return "qsctl", str(domain) if queue_count == 1 else f"{domain}/{queue_count}", lambda: stop_service(service)
 
 
 def stop_service(service: ServiceProcess) -> None:
     assert service.stop() == 0
 
 
-def redis(directory: Path, persistent: bool) -> Broker:
+def redis(directory: Path, persistent: bool, queue_count: int = 1) -> Broker:
+    """A server with one stream, or several, which its clients use in turn."""
     program = shutil.which("redis-server")
     pytest.importorskip("redis", reason="pip install redis")
     if program is None:
@@ -87,11 +91,11 @@ def redis(directory: Path, persistent: bool) -> Broker:
         stdout=subprocess.DEVNULL,
     )
     wait_for_port(port, process)
-    return "redis", str(port), lambda: stop(process)
+    return "redis", str(port) if queue_count == 1 else f"{port}/{queue_count}", lambda: stop(process)
 
 
-def redis_by_pipeline(directory: Path, persistent: bool) -> Broker:
-    _, where, stop_broker = redis(directory, persistent)
+def redis_by_pipeline(directory: Path, persistent: bool, queue_count: int = 1) -> Broker:
+    _, where, stop_broker = redis(directory, persistent, queue_count)
     return "redis-pipeline", where, stop_broker
 
 
@@ -126,6 +130,42 @@ def rabbitmq(directory: Path, persistent: bool) -> Broker:
     return "rabbitmq-durable" if persistent else "rabbitmq", str(port), lambda: stop_group(process)
 
 
+def jetstream(directory: Path, persistent: bool) -> Broker:
+    """A server with a work queue, in memory or on files, which it syncs as by default: not before it answers."""
+    program = shutil.which("nats-server")
+    pytest.importorskip("nats", reason="pip install nats-py")
+    if program is None:
+        pytest.skip("nats-server is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    file = directory / "server.conf"
+    file.write_text(f"listen: 127.0.0.1:{port}\njetstream {{ store_dir: {str(directory)!r} }}\n")
+    process = subprocess.Popen([program, "-c", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for_port(port, process)
+    where = f"nats://127.0.0.1:{port}"
+    create_stream([where], "file" if persistent else "memory", 1)
+    return "nats", where, lambda: stop(process)
+
+
+def create_stream(addresses: list[str], storage: str, replicas: int) -> None:
+    """Create the work queue of the benchmark, once the servers have elected."""
+    import nats
+
+    async def create() -> None:
+        client = await nats.connect(addresses)
+        for _ in range(60):
+            try:
+                await client.jetstream().add_stream(
+                    name="ORDERS", subjects=["orders"], num_replicas=replicas, retention="workqueue", storage=storage
+                )
+                break
+            except (nats.errors.Error, TimeoutError):
+                await asyncio.sleep(0.5)
+        await client.close()
+
+    asyncio.run(create())
+
+
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
@@ -152,42 +192,49 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
 CONTENDERS = {"qsctl": qsctl_service, "redis": redis, "redis-pipeline": redis_by_pipeline, "rabbitmq": rabbitmq}
 
 
-def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, rate: float) -> dict[str, Any]:
-    """One run; the consumers' figures, merged, and processor time a sample. `rate` 0: as fast as it goes."""
+def run_peers(
+    broker: tuple[str, str], count: int, size_bytes: int, peers: int | tuple[int, int], rate: float
+) -> dict[str, Any]:
+    """One run; the consumers' figures, merged, and processor time a sample.
+
+    Args:
+        broker: as the peers name it, and where it is.
+        count, size_bytes: of all samples, and of each.
+        peers: number of producers and of consumers, or of both.
+        rate: samples a second of all; 0: as fast as it goes.
+    """
     name, where = broker
-    share = count // peers
+    producers, consumers = (peers, peers) if isinstance(peers, int) else peers
     started: list[subprocess.Popen[str]] = []
-    for role in ("consume", "produce"):
-        started += [
-            subprocess.Popen(
-                [sys.executable, str(PEERS), name, where, role, str(share), str(size_bytes), str(rate / peers)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(peers)
+    for role, number in (("consume", consumers), ("produce", producers)):
+        assert count % number == 0, "each of them has the same number of samples"
+        share = (str(count // number), str(size_bytes), str(rate / number))
+        arguments = [sys.executable, str(PEERS), name, where, role, *share]
+        group = [
+            subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(number)
         ]
         # What is written before anybody is there to read it, or before all write, tells nothing about the broker.
-        for peer in started[-peers:]:
+        for peer in group:
             assert peer.stdout is not None
             assert peer.stdout.readline() == "READY\n"
-    for producer in started[peers:]:
+        started += group
+    for producer in started[consumers:]:
         assert producer.stdin is not None
         producer.stdin.write("\n")
         producer.stdin.flush()
     outputs = [process.communicate(timeout=300)[0] for process in started]
     assert all(process.returncode == 0 for process in started)
     shown = [json.loads(output.splitlines()[-1]) for output in outputs]
-    figures = shown[:peers]
-    assert sum(each["count"] for each in figures) == share * peers
+    figures = shown[:consumers]
+    assert sum(each["count"] for each in figures) == count
     first = min(each["first_s"] for each in figures)
     last = max(each["last_s"] for each in figures)
     latencies = sorted(latency for each in figures for latency in each["latencies_ms"])
     return {
-        "samples_per_second": share * peers / (last - first),
+        "samples_per_second": count / (last - first),
         "p50_ms": latencies[len(latencies) // 2],
         "p99_ms": latencies[len(latencies) * 99 // 100],
         "max_ms": latencies[-1],
-        "consumer_us": sum(each["processor_s"] for each in figures) / (share * peers) * 1e6,
-        "producer_us": sum(each["processor_s"] for each in shown[peers:]) / (share * peers) * 1e6,
+        "consumer_us": sum(each["processor_s"] for each in figures) / count * 1e6,
+        "producer_us": sum(each["processor_s"] for each in shown[consumers:]) / count * 1e6,
     }

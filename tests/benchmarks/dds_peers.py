@@ -150,17 +150,24 @@ def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     return seen
 
 
+def redis_streams(where: str) -> tuple[int, list[str]]:
+    """The port and the streams: one, or (`PORT/COUNT`) so many."""
+    port, _, count = where.partition("/")
+    return int(port), [f"orders{number}" for number in range(int(count))] if count else ["orders"]
+
+
 def redis_produce(where: str, count: int, size: int, rate: float, kind: str = "") -> None:
     import redis
 
-    client = redis.Redis(port=int(where))
+    port, streams = redis_streams(where)
+    client = redis.Redis(port=port)
     client.ping()
     if kind == "pipeline":
         begin_together()
-        for burst in paced(count, size, rate):
+        for burst, stream in zip(paced(count, size, rate), cycle(streams), strict=False):
             pipeline = client.pipeline(transaction=False)
             for payload in burst:
-                pipeline.xadd("orders", {"p": payload})
+                pipeline.xadd(stream, {"p": payload})
             pipeline.execute()
         return
     # A pipeline waits for its answers before the next; here they are read beside.
@@ -175,10 +182,10 @@ def redis_produce(where: str, count: int, size: int, rate: float, kind: str = ""
     reader = Thread(target=read_answers, daemon=True)
     reader.start()
     begin_together()
-    for burst in paced(count, size, rate):
+    for burst, stream in zip(paced(count, size, rate), cycle(streams), strict=False):
         for _ in burst:
             unconfirmed.acquire()
-        commands = [("XADD", "orders", "*", "p", payload) for payload in burst]
+        commands = [("XADD", stream, "*", "p", payload) for payload in burst]
         connection.send_packed_command(connection.pack_commands(commands), check_health=False)
     reader.join(120)
     assert not reader.is_alive()
@@ -189,21 +196,24 @@ def redis_consume(where: str, count: int, _size: int, _rate: float, _kind: str =
 
     import redis
 
-    client: Any = redis.Redis(port=int(where))
-    # Another consumer was first.
-    with contextlib.suppress(redis.ResponseError):
-        client.xgroup_create("orders", "s", id="0", mkstream=True)
+    port, streams = redis_streams(where)
+    client: Any = redis.Redis(port=port)
+    for stream in streams:
+        # Another consumer was first.
+        with contextlib.suppress(redis.ResponseError):
+            client.xgroup_create(stream, "s", id="0", mkstream=True)
     seen = Seen()
     ready()
     while seen.count < count:
         answer = client.xreadgroup(
-            "s", str(os.getpid()), {"orders": ">"}, count=min(500, count - seen.count), block=60_000
+            "s", str(os.getpid()), dict.fromkeys(streams, ">"), count=min(500, count - seen.count), block=60_000
         )
         if not answer:
             break
-        entries = answer[0][1]
-        seen.take([fields[b"p"] for _, fields in entries])
-        client.xack("orders", "s", *[identity for identity, _ in entries])
+        # The count is that of each stream.
+        for stream, entries in answer:
+            seen.take([fields[b"p"] for _, fields in entries])
+            client.xack(stream, "s", *[identity for identity, _ in entries])
     return seen
 
 

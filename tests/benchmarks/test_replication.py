@@ -16,7 +16,6 @@ times were measured. A contender is left out where its server or its client (nat
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import socket
@@ -31,6 +30,7 @@ import pytest
 
 from tests.benchmarks.brokers import (
     TIMES_THE_PEER,
+    create_stream,
     qsctl_service,
     replicated,
     run_peers,
@@ -53,7 +53,7 @@ def free_ports(count: int) -> list[int]:
 
 def jetstream(directory: Path, stack: ExitStack) -> tuple[str, str]:
     """Three servers with a work queue of three replicas on files."""
-    nats = pytest.importorskip("nats", reason="pip install nats-py")
+    pytest.importorskip("nats", reason="pip install nats-py")
     program = shutil.which("nats-server") or pytest.skip("nats-server is not installed")
     ports = free_ports(6)
     clients, routes = ports[:3], ports[3:]
@@ -74,19 +74,7 @@ def jetstream(directory: Path, stack: ExitStack) -> tuple[str, str]:
         wait_for_port(port, process)
     addresses = [f"nats://127.0.0.1:{port}" for port in clients]
 
-    async def create() -> None:
-        client = await nats.connect(addresses)
-        for _ in range(60):
-            try:
-                await client.jetstream().add_stream(
-                    name="ORDERS", subjects=["orders"], num_replicas=3, retention="workqueue", storage="file"
-                )
-                break
-            except (nats.errors.Error, TimeoutError):
-                await asyncio.sleep(0.5)  # its cluster elects
-        await client.close()
-
-    asyncio.run(create())
+    create_stream(addresses, "file", 3)
     return "nats", ",".join(addresses)
 
 
