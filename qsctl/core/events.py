@@ -1,18 +1,27 @@
 """Events: facts for counters, statistics, monitoring and the event log. No decision depends on them.
 
 Every counter of `SharedReaderQueueStatus` is computed from them.
+
+The four usual steps, `SampleReceived`, `SampleEnqueued`, `SampleSent` and `SampleRemoved`, are each of `count` samples
+of one writer, whose sequence numbers have a constant `step`; `identity` is that of the first. A sample by itself is a
+range of one. Samples of one event differ in number and size only. `one_by_one` divides ranges.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
+from qsctl.core.messages import identities_from
 from qsctl.core.records import DeadLetterReason, RemovalCause
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+SizeBytes: TypeAlias = int | tuple[int, ...]
+"""The size of each sample of a range, in octets; a tuple, in the order of the numbers, where the sizes differ."""
 
 
 class BounceReason(StrEnum):
@@ -37,28 +46,32 @@ class ReturnReason(StrEnum):
 
 
 class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received", gc=False):
-    """A sample arrived at the queue, before its acceptance is decided.
+    """Samples arrived at the queue, before their acceptance is decided; several: they are enqueued next.
 
-    `lifespan_ns` is its producer's; `address` is the requester to which a reply is addressed [QS 2.11.3], nil: none.
+    `lifespan_ns` is their producer's; `address` is the requester to which a reply is addressed [QS 2.11.3], nil: none.
     """
 
     at_ns: Nanoseconds
     queue: str
     identity: SampleIdentity
-    size_bytes: int
+    size_bytes: SizeBytes
     lifespan_ns: Nanoseconds = INFINITE_NS
     address: Guid = NIL_GUID
     is_dead_letter: bool = False
+    count: int = 1
+    step: int = 1
 
 
 class SampleEnqueued(msgspec.Struct, frozen=True, array_like=True, tag="enqueued", gc=False):
-    """A sample was accepted and is Enqueued; `received_at_ns` is earlier if it waited outside a full queue."""
+    """Samples were accepted and are Enqueued; `received_at_ns` is earlier if one waited outside a full queue."""
 
     at_ns: Nanoseconds
     queue: str
     identity: SampleIdentity
-    size_bytes: int
+    size_bytes: SizeBytes
     received_at_ns: Nanoseconds
+    count: int = 1
+    step: int = 1
 
 
 class SampleBounced(msgspec.Struct, frozen=True, array_like=True, tag="bounced", gc=False):
@@ -79,9 +92,10 @@ class DuplicateDropped(msgspec.Struct, frozen=True, array_like=True, tag="duplic
 
 
 class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=False):
-    """A sample was sent to a consumer and is Sent. `attempt` counts from 1.
+    """Samples were sent to a consumer and are Sent. `attempt` counts from 1.
 
-    `redelivered` is the sample's flag: a consumer may have received it before, even if a restart voided that delivery.
+    `redelivered` is the flag of the samples: a consumer may have received them before, even if a restart voided that
+    delivery.
     """
 
     at_ns: Nanoseconds
@@ -91,6 +105,8 @@ class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=Fa
     attempt: int
     enqueued_at_ns: Nanoseconds
     redelivered: bool = False
+    count: int = 1
+    step: int = 1
 
 
 class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned", gc=False):
@@ -104,15 +120,17 @@ class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned
 
 
 class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed", gc=False):
-    """A sample left the queue for good. `sent_at_ns` is 0 if no consumer held it."""
+    """Samples left the queue for good; several: their consumer acknowledged them. `sent_at_ns` 0: none held them."""
 
     at_ns: Nanoseconds
     queue: str
     identity: SampleIdentity
     cause: RemovalCause
-    size_bytes: int
+    size_bytes: SizeBytes
     enqueued_at_ns: Nanoseconds
     sent_at_ns: Nanoseconds
+    count: int = 1
+    step: int = 1
 
 
 class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead_lettered", gc=False):
@@ -207,3 +225,37 @@ Event: TypeAlias = (
     | LowWatermarkPassed
     | QueueFilled
 )
+
+UsualStep: TypeAlias = SampleReceived | SampleEnqueued | SampleSent | SampleRemoved
+"""An event of a range of samples."""
+_USUAL_STEPS: Final = (SampleReceived, SampleEnqueued, SampleSent, SampleRemoved)
+
+
+def numbers_of(step: UsualStep) -> range:
+    """Return the sequence numbers of the samples of an event."""
+    first = step.identity.sequence_number
+    return range(first, first + step.count * step.step, step.step)
+
+
+def identities_of(step: UsualStep) -> list[SampleIdentity]:
+    """Return the identities of the samples of an event."""
+    return identities_from(step.identity, step.count, step.step)
+
+
+def sizes_of(step: SampleReceived | SampleEnqueued | SampleRemoved) -> Sequence[int]:
+    """Return the size of each sample of an event, in octets."""
+    size_bytes = step.size_bytes
+    return (size_bytes,) * step.count if isinstance(size_bytes, int) else size_bytes
+
+
+def one_by_one(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events, those of a range sample by sample."""
+    for event in events:
+        if not isinstance(event, _USUAL_STEPS) or event.count == 1:
+            yield event
+        elif isinstance(event, SampleSent):
+            for identity in identities_of(event):
+                yield msgspec.structs.replace(event, identity=identity, count=1, step=1)
+        else:
+            for identity, size_bytes in zip(identities_of(event), sizes_of(event), strict=True):
+                yield msgspec.structs.replace(event, identity=identity, size_bytes=size_bytes, count=1, step=1)

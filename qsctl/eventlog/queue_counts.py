@@ -52,13 +52,21 @@ class QueueCounts:
 
     def grow(self, size_bytes: int) -> None:
         """Count a message that entered the queue."""
-        self.work_units += work_units(size_bytes)
+        self.grow_by(work_units(size_bytes))
+
+    def grow_by(self, units: int) -> None:
+        """Count messages of these work units in total that entered the queue."""
+        self.work_units += units
         if self.work_units > self.high_water_mark:
             self.high_water_mark = self.work_units
 
     def shrink(self, size_bytes: int) -> None:
         """Count a message that left the queue."""
         self.work_units -= work_units(size_bytes)
+
+    def shrink_by(self, units: int) -> None:
+        """Count messages of these work units in total that left the queue."""
+        self.work_units -= units
 
     def warm_up(self) -> None:
         """Reset the statistics but not the state: the high-water mark restarts at the present depth."""
@@ -73,46 +81,48 @@ class QueueCounts:
         wait_ns: int,
         outcome: Outcome,
         acknowledge_ns: int = NEVER,
+        messages: int = 1,
     ) -> None:
-        """Count the outcome of a message; `wait_ns` NEVER: it is still in the queue.
+        """Count the outcome of a message, or the common outcome of several; `wait_ns` NEVER: still in the queue.
 
         Args:
-            enqueued_ns: the instant of its arrival.
-            size_bytes: its length.
-            wait_ns: the time until it left the queue.
-            outcome: its outcome.
-            acknowledge_ns: the time until it was acknowledged; NEVER: it was not.
+            enqueued_ns: the instant of arrival.
+            size_bytes: the length, in total.
+            wait_ns: the time until they left the queue.
+            outcome: the outcome.
+            acknowledge_ns: the time until they were acknowledged; NEVER: they were not.
+            messages: the number of messages.
         """
         if enqueued_ns >= self.warm_up_ns:
-            self.arrived += 1
+            self.arrived += messages
         if wait_ns == NEVER:
-            self.by_outcome[outcome] += 1
-            self.unfinished_since_ns.append(enqueued_ns)
+            self.by_outcome[outcome] += messages
+            self.unfinished_since_ns += [enqueued_ns] * messages
             return
         left_ns = enqueued_ns + wait_ns
         if left_ns < self.warm_up_ns:
             return
-        self.by_outcome[outcome] += 1
+        self.by_outcome[outcome] += messages
         if outcome is Outcome.DELIVERED:
             self.delivered_bytes += size_bytes
-            self.wait_sum_ns += wait_ns
+            self.wait_sum_ns += wait_ns * messages
             if wait_ns > self.wait_max_ns:
                 self.wait_max_ns = wait_ns
             bucket = bucket_of(wait_ns)
-            self.histogram[bucket] = self.histogram.get(bucket, 0) + 1
+            self.histogram[bucket] = self.histogram.get(bucket, 0) + messages
             if acknowledge_ns != NEVER:
-                self._count_done(acknowledge_ns)
+                self._count_done(acknowledge_ns, messages)
             elif not self.tries:
-                self.unfinished_since_ns.append(enqueued_ns)
+                self.unfinished_since_ns += [enqueued_ns] * messages
         elif outcome is Outcome.DISCARDED and (self.first_discard_ns == NEVER or left_ns < self.first_discard_ns):
             self.first_discard_ns = left_ns
 
-    def _count_done(self, time_ns: int) -> None:
-        self.done_sum_ns += time_ns
+    def _count_done(self, time_ns: int, messages: int) -> None:
+        self.done_sum_ns += time_ns * messages
         if time_ns > self.done_max_ns:
             self.done_max_ns = time_ns
         bucket = bucket_of(time_ns)
-        self.done[bucket] = self.done.get(bucket, 0) + 1
+        self.done[bucket] = self.done.get(bucket, 0) + messages
 
 
 def counter_columns(

@@ -30,7 +30,7 @@ from qsctl.errors import QsctlError
 from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
 from qsctl.eventlog.described import stored, with_durations
 from qsctl.eventlog.location import Location, RemotePath, move, parquet_sink, path_within
-from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.recording.tables import table_of
 from qsctl.eventlog.run_folder import FileInfo, describe_part, part_folder
@@ -208,7 +208,7 @@ class ReplicationWriter:
             name: PartWriter(folder, name, replication, schema) for name, schema in REPLAY_TABLES.items()
         }
         self._always = tuple(always)
-        self._rows: dict[str, list[Row]] = {name: [] for name in self._tables}
+        self._rows = {name: TableRows() for name in self._tables}
         self._buffers = {
             self._messages: ChunkBuffers(WAITING_CHUNKS + 1, ROW_GROUP_ROWS),
             self._events: ChunkBuffers(WAITING_CHUNKS + 1, EVENT_GROUP_ROWS),
@@ -236,15 +236,15 @@ class ReplicationWriter:
         """Accept event rows."""
         self._put(self._events, rows)
 
-    def tables(self, rows: Mapping[str, Sequence[Row]]) -> None:
+    def tables(self, rows: Mapping[str, TableRows]) -> None:
         """Accept rows that `recording.fold` made, by table; those of `messages` and `events` come here or as arrays."""
         for name, each in rows.items():
-            self._rows[name] += each
+            self._rows[name].append_all(each)
             if len(self._rows[name]) >= TABLE_GROUP_ROWS:
                 self._write_rows(name)
 
     def _write_rows(self, name: str) -> None:
-        rows, self._rows[name] = self._rows[name], []
+        rows, self._rows[name] = self._rows[name], TableRows()
         if not rows:
             return
         try:

@@ -117,7 +117,7 @@ class Printer:
                 words.append(value.name.lower())
             elif key == "to_queue":
                 words.append(f"to {self.at(value)}")
-            elif key == "count":
+            elif key == "count" and "step" not in event.__struct_fields__:  # a transcript has single samples
                 words.append(str(value))
             elif key == "retired":
                 words.append(key if value else f"not {key}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from qsctl.core.admin.command import FlushQueue, GetMessages
 from qsctl.core.admin.reply import MessageData, MessageStatus
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.events import SampleEnqueued, SampleReceived, SampleRemoved, SampleSent
 from qsctl.core.messages import (
     CommandReply,
     CommandRequest,
@@ -13,6 +14,7 @@ from qsctl.core.messages import (
     WriteRun,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import RemovalCause
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
 from qsctl.resource import parse_resource
@@ -101,3 +103,24 @@ def test_a_flush_in_several_turns_removes_every_sample_of_a_run() -> None:
         now += 1
     assert not len(one.hosted.by_name[QUEUE].held)
     assert not [*one.hosted.by_name[QUEUE].held]
+
+
+def test_each_step_of_a_run_is_an_event_of_a_range() -> None:
+    one, other = engine(), Guid(b"s" * 16)
+    one.receive_all(1, [ConsumerJoined(QUEUE, READER), run(8, 5)])
+    one.receive(2, ConsumerJoined(QUEUE, other))
+    one.receive(3, run(13, 3))
+    one.receive(4, accepted(8, 4))
+    one.receive(5, accepted(12, 2))
+    first, second, sizes = SampleIdentity(WRITER, 8), SampleIdentity(WRITER, 13), (1, 1, 2, 2, 2)
+    assert one.take_ready().events == [
+        SampleReceived(1, QUEUE, first, sizes, count=5),
+        SampleEnqueued(1, QUEUE, first, sizes, 1, 5),
+        SampleSent(1, QUEUE, first, READER, 1, 1, count=5),
+        SampleReceived(3, QUEUE, second, 2, count=3),
+        SampleEnqueued(3, QUEUE, second, 2, 3, 3),
+        SampleSent(3, QUEUE, second, other, 1, 3, count=2, step=2),
+        SampleSent(3, QUEUE, SampleIdentity(WRITER, 14), READER, 1, 3, step=2),
+        SampleRemoved(4, QUEUE, first, RemovalCause.DELIVERED, (1, 1, 2, 2), 1, 1, 4),
+        SampleRemoved(5, QUEUE, SampleIdentity(WRITER, 12), RemovalCause.DELIVERED, (2,), 1, 1),
+    ]

@@ -47,6 +47,7 @@ from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
 from qsctl.service.stores._queue_codec import QUEUE_CODEC
 from qsctl.storage.codec import fill
+from tests.properties.observed_service import Observed, assert_equal_rows
 from tests.properties.plain_queue import PlainQueue, PlainSample
 
 FRAME_SAMPLES_MAX: Final = 64
@@ -106,13 +107,16 @@ class Schedule:
         self.engine, self.twin = self.fresh(), self.fresh()
         self.records: list[Record] = []
         self.in_runs = chance.random() < 0.5
-        self.reports_each_step = chance.random() < 0.1
+        self.reports_each_step = chance.random() < 0.5
         for engine in (self.engine, self.twin):
             engine.hosted.reports_each_step = self.reports_each_step
             engine.finish_restore(0)
         self.last_indexes: dict[str, int] = {}
         self.store(self.engine.take_ready())
         self.twin.take_ready()
+        self.observed = Observed(self.engine), Observed(self.twin)
+        if self.reports_each_step:
+            self.begin_recording()
         self.model = PlainQueue(orders, dead_max)
         self.model.remembered_max = held_module.RETIRED_IDENTITIES_MAX = chance.choice((100, 8_192))  # type: ignore[misc]
         for consumer in CONSUMERS[: chance.randrange(4)]:
@@ -143,8 +147,10 @@ class Schedule:
         ready = self.engine.take_ready()
         self.store(ready)
         model, messages = self.model, list(one_by_one(ready.messages))
-        twins = self.twin.take_ready().messages
+        twin = self.twin.take_ready()
+        twins = twin.messages
         assert len(messages) == len(twins)
+        self.observe(ready, twin)
         if len(self.steps) % TWIN_STEPS == 0:
             assert {_without_rest(each) for each in messages} == {_without_rest(each) for each in twins}
             assert fingerprint(self.engine) == fingerprint(self.twin)
@@ -175,6 +181,17 @@ class Schedule:
         assert [(each.original_identity.sequence_number, each.redelivered) for each in letters.held] == model.dead
         waiting_count = sum(each.holder is None and not each.dead for each in model.samples)
         assert queue.deliveries.groups.main.waiting_count == waiting_count
+
+    def observe(self, ready: Ready, twin: Ready) -> None:
+        """Compare all that is counted: the statistics, and where each step is an event metrics and a recording."""
+        if self.reports_each_step:
+            for observed, each in zip(self.observed, (ready, twin), strict=True):
+                observed.note(self.now, each)
+        if len(self.steps) % TWIN_STEPS == 0:
+            for resource in (ORDERS, LETTERS):
+                one, other = (each.hosted.status(self.now, resource) for each in (self.engine, self.twin))
+                assert one == other
+            assert self.observed[0].figures() == self.observed[1].figures()
 
     def store(self, ready: Ready) -> None:
         """Keep the records as a store does; a message rests on the first record of its step, or a later one."""
@@ -306,6 +323,21 @@ class Schedule:
         self.reports_each_step = not self.reports_each_step
         for engine in (self.engine, self.twin):
             engine.hosted.reports_each_step = self.reports_each_step
+        if self.reports_each_step:
+            self.begin_recording()
+        else:
+            self.end_recording()
+
+    def begin_recording(self) -> None:
+        """Begin to record both services, some of the samples at each third seed."""
+        self.observed = Observed(self.engine), Observed(self.twin)
+        for observed in self.observed:
+            observed.begin(self.now, 1.0 if self.seed % 3 else 0.4)
+
+    def end_recording(self) -> None:
+        """End the recordings of both services, and compare their rows."""
+        one, other = (each.end() for each in self.observed)
+        assert_equal_rows(one, other)
 
     def do_unearth(self) -> None:
         """The oldest dead letters leave: what waited for room among them has it."""
@@ -369,6 +401,7 @@ def _run_schedule(seed: int, step_count: int) -> None:
     try:
         for _ in range(step_count):
             schedule.step()
+        schedule.end_recording()
         schedule.replay()
     except (AssertionError, LookupError) as error:
         raise AssertionError(f"seed {seed}, step {len(schedule.steps)}: {' '.join(schedule.steps)}") from error

@@ -13,7 +13,7 @@ import pytest
 from qsctl.cli._rti_options import RTI_OPTIONS, in_our_spelling
 from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
 from qsctl.errors import UsageError
-from qsctl.identity import NIL_IDENTITY
+from qsctl.identity import NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.service.process.background import systemd_unit
 from qsctl.service.process.heap import heap_snapshots
 from qsctl.service.process.logger import ServiceLog, Verbosity, dds_verbosity
@@ -179,6 +179,15 @@ def test_each_verbosity_shows_its_lines_and_those_below(verbosity: Verbosity, wo
     lines = stream.getvalue().splitlines()
     assert len(lines) == len(words)
     assert all(f"event='{word}'" in line for word, line in zip(words, lines, strict=True))
+
+
+def test_a_trace_has_a_line_for_each_sample_of_a_range() -> None:
+    stream = StringIO()
+    first, other = SampleIdentity(Guid(b"w" * 16), 7), SampleIdentity(Guid(b"w" * 16), 9)
+    ServiceLog("A", Verbosity.TRACING, stream=stream).events([SampleReceived(1, "Q", first, (5, 6), count=2, step=2)])
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert all(f"sample='{each}'" in line for each, line in zip((first, other), lines, strict=True))
 
 
 def test_dds_speaks_from_verbosity_four_on() -> None:

@@ -32,7 +32,7 @@ SETTINGS = SharedReaderQueueSettings("Orders", "Orders", limits=ResourceLimitSet
 def test_command_is_replayed_as_it_was_recorded(command: Command) -> None:
     fold = Fold("svc", [("P/S/Orders", -1)], 0, LogLevel.EVENTS)
     fold._command(5, command)
-    ((step, at_ns, kind, resource, body),) = fold._recorded.rows["commands"]
+    ((step, at_ns, kind, resource, body),) = fold._recorded.rows["commands"].parts
     found = request_of(CommandRow(at_ns, step, kind, resource, body), "svc")
     assert found is not None
     assert msgspec.structs.replace(found[0], request=SampleIdentity(NIL_GUID, 1)) == CommandRequest(

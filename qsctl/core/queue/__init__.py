@@ -10,8 +10,8 @@ recorded and counted by ranges, with one octet of state for each sample; samples
 delivery with a step. A sample with an unusual step becomes an object of its own and never joins its run again. The
 transport makes runs of at least `RUN_SAMPLES_MIN` samples (`transport.dds.wire.frames`); the codec of the log divides
 them again, so that a restart restores single samples. Samples are enqueued one by one where a rule may distinguish
-them: where each step is an event (for a recording, the metrics port or traces), in queues that are replicated or route
-replies, where samples wait outside, where payloads are on disk only, and where a limit is near.
+them: in queues that are replicated or route replies, where samples wait outside, where payloads are on disk only, and
+where a limit is near. Metrics, recordings and traces are made from one event a range and step.
 
 The table shows the rate of completed lifecycles in the core, as a multiple of that of single samples: processor time,
 both measured in turn in one process, payloads of 256 B, batches of 100, including statistics but not the creation of
@@ -29,7 +29,6 @@ measurements, those above by a tenth. "Persistent" wrote a record for each sampl
     one consumer rejects each tenth sample           0.98    1.14    1.68
     two consumers that reject each tenth             0.98    0.98    1.56
     a threshold of 24, the rest of a batch expires   0.97    0.89    1.13
-    each step is an event, for a recording           0.99    0.92    0.97
 
 The processor time of the service process a sample, with one producer that writes bursts of 50 samples of 256 B and one
 consumer (`tests/benchmarks/dds_peers.py`), measured in turns on a busy machine with two processors: 15 to 25 µs without

@@ -35,7 +35,7 @@ LetIn: TypeAlias = Callable[[Nanoseconds], None]
 """Admit samples from the reader cache while there is room: `Entry.let_in`."""
 End: TypeAlias = Callable[[Nanoseconds, Sample, Cause, RemovalCause], None]
 """Remove a sample from the queue for good: `Removal.end`."""
-EndRange: TypeAlias = Callable[[Nanoseconds, Run, range, int], None]
+EndRange: TypeAlias = Callable[[Nanoseconds, Run, range, int, Nanoseconds], None]
 """Remove acknowledged samples of a run for good: `Removal.end_range`."""
 
 _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
@@ -182,8 +182,8 @@ class Deliveries:
         return count
 
     def _is_single(self) -> bool:
-        """Return whether steps of a run are those of single samples: each is an event, or a sample enters for one."""
-        return self._outbox.reports_each_step or bool(self._reader_cache.arrivals) or self.groups.routes
+        """Return whether the steps of a run are those of single samples, since another may enter for each."""
+        return bool(self._reader_cache.arrivals) or self.groups.routes
 
     def _accept(
         self, now: Nanoseconds, run: Run, sending: SentRange, consumer: Consumer, offsets: range, count: int
@@ -194,7 +194,7 @@ class Deliveries:
             group.ring.review(consumer)
         if self._times_out and not sending.left_count:
             self.redelivery.end_sending(sending)
-        self._end_range(now, run, offsets, count)
+        self._end_range(now, run, offsets, count, sending.sent_at_ns)
         if group.waiting_count:
             self.serve(now, group)
 
@@ -365,12 +365,7 @@ class Deliveries:
                 self._deferred[group] = None
                 self._context.go_on_at_once(now)
                 return
-            if (
-                group.run_count
-                and (run := group.first_run()) is not None
-                and run.expires_at_ns > now
-                and not self._outbox.reports_each_step
-            ):
+            if group.run_count and (run := group.first_run()) is not None and run.expires_at_ns > now:
                 consumers, count = group.ring.turn(min(left_count, run.waiting_stop() - run.cursor))
                 if not count:
                     return
@@ -501,7 +496,8 @@ class Deliveries:
         writer_guid, number = run.writer_guid, run.first_number
         last = consumers[rest - 1]
         for at, consumer in enumerate(consumers, start):
-            consumer.in_runs_count += share + (at - start < rest)
+            identity, own_count = SampleIdentity(writer_guid, number + at), share + (at - start < rest)
+            consumer.in_runs_count += own_count
             consumer.sendings[sending] = None
             if consumer.unacked_threshold >= 0:
                 group.ring.review(consumer)
@@ -510,7 +506,7 @@ class Deliveries:
                     name,
                     consumer.guid,
                     position + at,
-                    SampleIdentity(writer_guid, number + at),
+                    identity,
                     run.payloads[at:stop:ring_size],
                     run.source_guid,
                     run.related_source_guid,
@@ -522,21 +518,9 @@ class Deliveries:
                     rests_on,
                 )
             )
-        if run.enqueued_at_ns != now:
-            outbox.events += [
-                SampleSent(
-                    now,
-                    name,
-                    SampleIdentity(writer_guid, number + offset),
-                    sending.consumer_of(offset).guid,
-                    1,
-                    run.enqueued_at_ns,
-                )
-                for offset in range(start, stop)
-            ]
-        else:
-            passed = self._context.passed
-            (passed if passed.at_ns == now else self._context.count_at(now)).sent_count += count
+            outbox.events.append(
+                SampleSent(now, name, identity, consumer.guid, 1, run.enqueued_at_ns, count=own_count, step=ring_size)
+            )
 
     def _put_back(self, sample: Sample) -> None:
         if self._journaled:

@@ -164,19 +164,17 @@ class Entry:
     def _enqueue_run(self, now: Nanoseconds, writes: WriteRun) -> bool:
         """Enqueue samples as a run; return False, without an effect, if a rule may distinguish them."""
         context, outbox, held, first = self._context, self._outbox, self._held, writes.identity
-        payloads, lifespan_ns = writes.payloads, writes.lifespan_ns
-        count, size_bytes_max = len(payloads), max(map(len, payloads))
-        size_bytes = sum(map(len, payloads)) if self._is_limited else 0
+        lifespan_ns, sizes = writes.lifespan_ns, tuple(map(len, writes.payloads))
+        count, size_bytes_max, total_bytes = len(sizes), max(sizes), sum(sizes)
         if (
-            outbox.reports_each_step
-            or context.accepts_nothing
+            context.accepts_nothing
             or lifespan_ns <= 0
             or size_bytes_max > context.size_bytes_max
             or size_bytes_max > context.on_disk_over_bytes
             or self._reader_cache.arrivals
             or self._groups.routes
             or not context.makes_runs
-            or (self._is_limited and not self._limits.has_room_beyond(count, size_bytes))
+            or (self._is_limited and not self._limits.has_room_beyond(count, total_bytes))
             or not held.admits_run(first, count)
         ):
             return False
@@ -185,15 +183,18 @@ class Entry:
             if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
             else INFINITE_NS
         )
-        run = Run(writes, held.next_position, writes.flags & _PRODUCER_FLAGS, now, expires_at_ns)
+        size_bytes = size_bytes_max if total_bytes == count * size_bytes_max else sizes
+        run = Run(writes, held.next_position, size_bytes, writes.flags & _PRODUCER_FLAGS, now, expires_at_ns)
         held.enter_run(run)
         stream, name = self._stream, self._name
         if self._journaled:
             stream.record_run(run.record(name, writes))
-        passed = context.passed
-        (passed if passed.at_ns == now else context.count_at(now)).enqueued_count += count
+        outbox.events += (
+            SampleReceived(now, name, first, size_bytes, lifespan_ns, writes.related_source_guid, count=count),
+            SampleEnqueued(now, name, first, size_bytes, now, count),
+        )
         if self._is_limited:
-            self._limits.grow(now, size_bytes, count)
+            self._limits.grow(now, total_bytes, count)
         if expires_at_ns < INFINITE_NS:
             self._lifespans.enter(run, count)
             if expires_at_ns < context.sleeper.wakes_at_ns:

@@ -20,7 +20,7 @@ from qsctl.core.queue._undeliverable import UNDELIVERABLE, DeadLetterLine, Undel
 from qsctl.core.queue.dead_letter import CAUSES, REASONS
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.records import RemovalCause, Removed, RemovedRun
-from qsctl.identity import NIL_GUID
+from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _DEAD_LETTER: Final = Cause.DEAD_LETTER
@@ -126,19 +126,31 @@ class Removal:
         if sample.expires_at_ns < INFINITE_NS:
             self._lifespans.leave()
 
-    def end_range(self, now: Nanoseconds, run: Run, offsets: range, count: int) -> None:
-        """Remove acknowledged samples of a run whose usual steps are only counted."""
+    def end_range(self, now: Nanoseconds, run: Run, offsets: range, count: int, sent_at_ns: Nanoseconds) -> None:
+        """Remove acknowledged samples of a run, which were sent at one instant."""
         if self._journaled:
             first = run.position
             positions = range(first + offsets.start, first + offsets.stop, offsets.step)
             self._stream.record_run(RemovedRun(self._name, positions, _DELIVERED))
-        passed = self._context.passed
-        (passed if passed.at_ns == now else self._context.count_at(now)).delivered_count += count
-        if self._is_limited:
-            size_bytes = sum(map(len, run.payloads[offsets.start : offsets.stop : offsets.step]))
+        size_bytes = run.size_bytes_of(offsets)
+        identity = SampleIdentity(run.writer_guid, run.first_number + offsets.start)
+        self._outbox.events.append(
+            SampleRemoved(
+                now,
+                self._name,
+                identity,
+                _DELIVERED,
+                size_bytes,
+                run.enqueued_at_ns,
+                sent_at_ns,
+                count,
+                offsets.step,
+            )
+        )
         self._held.retire_range(run, offsets, count)
         if self._is_limited:
-            self._limits.shrink(now, size_bytes, count)
+            total_bytes = size_bytes * count if isinstance(size_bytes, int) else sum(size_bytes)
+            self._limits.shrink(now, total_bytes, count)
         if run.expires_at_ns < INFINITE_NS:
             self._lifespans.leave(count)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from qsctl.core.events import SizeBytes
 from qsctl.core.messages import WriteRun
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.sample import Sample, SampleState
@@ -38,6 +39,7 @@ class Run:
     Args:
         writes: the samples as they arrived.
         position: the position of the first sample.
+        size_bytes: the size of each sample, in octets.
         flags: the flags of each sample.
         enqueued_at_ns: the instant at which all of them were enqueued.
         expires_at_ns: the instant at which all of them expire.
@@ -60,6 +62,7 @@ class Run:
         "remembered_count",
         "samples",
         "sendings",
+        "size_bytes",
         "source_guid",
         "writer_guid",
     )
@@ -68,6 +71,7 @@ class Run:
         self,
         writes: WriteRun,
         position: int,
+        size_bytes: SizeBytes,
         flags: int,
         enqueued_at_ns: Nanoseconds,
         expires_at_ns: Nanoseconds,
@@ -75,6 +79,7 @@ class Run:
         self.writer_guid: Guid = writes.identity.writer_guid
         self.first_number = writes.identity.sequence_number
         self.position = position
+        self.size_bytes = size_bytes
         self.flags = flags
         self.enqueued_at_ns = enqueued_at_ns
         self.expires_at_ns = expires_at_ns
@@ -191,6 +196,11 @@ class Run:
             if sending.start <= offset < sending.stop:
                 return sending
         raise AssertionError(f"sample {offset} of a run of {self.count} is not being delivered")
+
+    def size_bytes_of(self, offsets: range) -> SizeBytes:
+        """Return the size of each of these samples, in octets."""
+        size_bytes = self.size_bytes
+        return size_bytes if isinstance(size_bytes, int) else size_bytes[offsets.start : offsets.stop : offsets.step]
 
     def waiting_stop(self) -> int:
         """Return the offset behind the consecutive waiting samples at the cursor."""

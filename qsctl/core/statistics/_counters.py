@@ -116,18 +116,20 @@ class QueueStatistics:
                 latency = self._latency
             kind = type(event)
             if kind is SampleReceived:
-                received += 1
+                received += event.count  # type: ignore[union-attr]
             elif kind is SampleEnqueued:
-                enqueued += 1
+                enqueued += event.count  # type: ignore[union-attr]
             elif kind is SampleSent and event.attempt == 1 and not event.redelivered:  # type: ignore[union-attr]
-                sent += 1
+                count = event.count  # type: ignore[union-attr]
+                sent += count
                 if waited_ns := event.at_ns - event.enqueued_at_ns:  # type: ignore[union-attr]
-                    latency.add(waited_ns)
+                    latency.add(waited_ns, count)
                 else:
-                    sent_at_once += 1
+                    sent_at_once += count
             elif kind is SampleRemoved and event.cause is _DELIVERED:  # type: ignore[union-attr]
-                dequeued += 1
-                acknowledged += 1
+                count = event.count  # type: ignore[union-attr]
+                dequeued += count
+                acknowledged += count
             else:
                 _COUNT[kind](self, event)
         latency.add_zeros(sent_at_once)
@@ -283,45 +285,35 @@ class QueueStatistics:
 
     # Frequent kinds of event, and those that change more than one counter, have methods of their own.
 
-    def _count_received(self, _event: SampleReceived) -> None:
-        self._received += 1
+    def _count_received(self, event: SampleReceived) -> None:
+        self._received += event.count
 
-    def _count_enqueued(self, _event: SampleEnqueued) -> None:
-        self._enqueued_in_period += 1
+    def _count_enqueued(self, event: SampleEnqueued) -> None:
+        self._enqueued_in_period += event.count
 
     def _count_sent(self, event: SampleSent) -> None:
-        self._sent += 1
-        self._sent_in_period += 1
+        self._sent += event.count
+        self._sent_in_period += event.count
         if event.attempt > 1 or event.redelivered:
-            self._redelivered += 1
-            return
-        waited_ns = event.at_ns - event.enqueued_at_ns
-        latency = self._latency
-        if not latency.count:
-            latency.minimum = latency.maximum = waited_ns
-        elif waited_ns < latency.minimum:
-            latency.minimum = waited_ns
-        elif waited_ns > latency.maximum:
-            latency.maximum = waited_ns
-        latency.count += 1
-        latency.total += waited_ns
-        latency.squares += waited_ns * waited_ns
+            self._redelivered += event.count
+        else:
+            self._latency.add(event.at_ns - event.enqueued_at_ns, event.count)
 
     def _count_returned(self, event: SampleReturned) -> None:
         if event.reason is ReturnReason.TIMED_OUT:
             self._timeout += 1
 
     def _count_removed(self, event: SampleRemoved) -> None:
-        self._dequeued_in_period += 1
-        cause = event.cause
+        cause, count = event.cause, event.count
+        self._dequeued_in_period += count
         if cause is RemovalCause.DELIVERED:
-            self._acknowledged += 1
+            self._acknowledged += count
         elif cause is RemovalCause.EXPIRED:
-            self._expired += 1
+            self._expired += count
         elif cause is RemovalCause.FAILED_DELIVERY:
-            self._failed_delivery += 1
+            self._failed_delivery += count
         else:
-            self._flushed += 1
+            self._flushed += count
 
     def _count_passed(self, event: SamplesPassed) -> None:
         self._received += event.enqueued_count

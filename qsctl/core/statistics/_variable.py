@@ -33,17 +33,18 @@ class Summary:
         self.minimum = minimum
         self.maximum = maximum
 
-    def add(self, value: int) -> None:
-        """Add one value."""
+    def add(self, value: int, count: int = 1) -> None:
+        """Add one value, as often as `count`, at least once."""
         if not self.count:
             self.minimum = self.maximum = value
         elif value < self.minimum:
             self.minimum = value
         elif value > self.maximum:
             self.maximum = value
-        self.count += 1
-        self.total += value
-        self.squares += value * value
+        total = value * count
+        self.count += count
+        self.total += total
+        self.squares += value * total
 
     def merge(self, other: Summary) -> None:
         """Add all values of another summary."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from qsctl.eventlog.recording.queue_state import QueueState, Row
+from qsctl.eventlog.recording.queue_state import QueueState
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.recording.schema import PeerHappening
 from qsctl.eventlog.run_folder import Happening
 from qsctl.identity import NIL_GUID, Guid
@@ -35,7 +36,7 @@ class RecordingRows:
     """The step number of the event being folded, from 1."""
     now_ns: Nanoseconds = 0
     """The latest reported instant, in nanoseconds since the beginning."""
-    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    rows: dict[str, TableRows] = field(default_factory=lambda: {name: TableRows() for name in TABLES})
     """The rows by table, with values in the order of the columns without `run_id`."""
     _peers: dict[Guid, int] = field(default_factory=dict)
     _latest_producer: Guid = NIL_GUID
@@ -82,7 +83,7 @@ class RecordingRows:
         """Add a row of `peers`."""
         number = self.peer(guid)
         if self.keeps_rows:
-            self.rows["peers"].append(
+            self.rows["peers"].parts.append(
                 (
                     self.step, at_ns, happening.value, number, guid.hex(), queue, participant, topic, address,
                     unacked_threshold, reception_enabled, hands_back,
@@ -97,7 +98,7 @@ class RecordingRows:
         kind.count += count
         kind.peak = max(kind.peak, value)
         if self.keeps_events:
-            self.rows["events"].append((at_ns, 0, queue.shown, event, value))
+            self.rows["events"].parts.append((at_ns, 0, queue.shown, event, value))
 
     def happenings(self) -> tuple[Happening, ...]:
         """Return each kind of event, in the order of their first occurrence."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from msgspec import structs
+
 from qsctl.core.events import (
     BounceReason,
     DeadLetterDeferred,
@@ -26,6 +28,9 @@ from qsctl.core.events import (
     SampleReturned,
     SampleSent,
     SamplesRestored,
+    SizeBytes,
+    numbers_of,
+    one_by_one,
 )
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
@@ -36,10 +41,11 @@ from qsctl.eventlog.recording.queue_state import (
     ArrivedSample,
     HeldState,
     QueueState,
-    Row,
     Sending,
     address_text,
+    offsets_of,
 )
+from qsctl.eventlog.recording.rows import Row
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.schema import ArrivalAnswer, DeliveryAnswer, Origin
 from qsctl.eventlog.recording.story import RecordedHeldSample
@@ -133,7 +139,8 @@ class SampleSteps:
         if sample.is_outside:
             queue.arrived[identity] = arrived
             return
-        held = queue.held[identity] = HeldState(at_ns, sample.size_bytes, producer, is_logged)
+        held = HeldState(at_ns, sample.size_bytes, producer, is_logged)
+        queue.held.put(identity, held)
         queue.held_before += at_ns < 0
         queue.counts.grow(sample.size_bytes)
         if is_logged:
@@ -154,8 +161,9 @@ class SampleSteps:
         """Register that another process continues the service: deliveries end, and samples in the reader cache are
         lost.
         """
-        for identity, held in queue.held.items():
-            if held.sending is not None:
+        for identity in queue.held.identities():
+            held = queue.held.get(identity)
+            if held is not None and held.sending is not None:
                 self._end_delivery(queue, identity, held, DeliveryAnswer.CONSUMER_LEFT.value, at_ns)
         for identity in list(queue.arrived):
             self._refused(queue, identity, BounceReason.PRODUCER_GONE, at_ns)
@@ -166,15 +174,16 @@ class SampleSteps:
             return
         for identity, arrived in queue.arrived.items():
             if arrived.is_logged:
-                self._message(queue, arrived.producer, arrived.size_bytes, arrived.at_ns, Outcome.WAITING, None)
+                self._message(queue, arrived.producer, _one(arrived.size_bytes), arrived.at_ns, Outcome.WAITING, None)
                 self._arrival(queue, identity, arrived, ArrivalAnswer.NONE.value, None, None)
-        for identity, held in queue.held.items():
-            if held.is_logged:
-                self._message(queue, held.producer, held.size_bytes, held.enqueued_ns, _HELD, 0, held.attempts)
+        for identity in queue.held.identities():
+            held = queue.held.get(identity)
+            if held is not None and held.is_logged:
+                self._message(queue, held.producer, _one(held.size_bytes), held.enqueued_ns, _HELD, 0, held.attempts)
                 if held.sending is not None:
                     row = self._delivery(queue, identity, held, held.sending, _NONE, None, None)
-                    self._rows["deliveries"].append(row)
-        self._rows["deliveries"] += queue.late.values()
+                    self._rows["deliveries"].parts.append(row)
+        self._rows["deliveries"].parts += queue.late.values()
         queue.late.clear()
 
     # One method a kind of event.
@@ -191,20 +200,56 @@ class SampleSteps:
             Origin.DEAD_LETTER.value if event.is_dead_letter else _FROM_PRODUCER,
             self._recorded.keeps_rows and self._sampling.chooses(identity),
         )
-        if queue.arrived.setdefault(identity, arrived) is not arrived:
+        if event.count > 1:
+            queue.arriving = arrived
+            self._recorded.step += event.count - 1
+        elif queue.arrived.setdefault(identity, arrived) is not arrived:
             queue.repeated = arrived
 
     def _enqueued(self, queue: QueueState, event: SampleEnqueued, at_ns: Nanoseconds) -> None:
-        identity = event.identity
+        identity, arriving = event.identity, queue.arriving
+        if arriving is not None:
+            queue.arriving = None
+            self._enqueued_together(queue, event, arriving, at_ns)
+            return
         arrived = queue.arrived.pop(identity, None)
         if arrived is None:  # before the recording
             return
-        queue.held[identity] = HeldState(at_ns, event.size_bytes, arrived.producer, arrived.is_logged)
-        queue.counts.grow(event.size_bytes)
+        size_bytes = event.size_bytes
+        assert isinstance(size_bytes, int)
+        queue.held.put(identity, HeldState(at_ns, size_bytes, arrived.producer, arrived.is_logged))
+        queue.counts.grow(size_bytes)
         if arrived.is_logged:
             self._arrival(queue, identity, arrived, _ENQUEUED, at_ns, None)
 
+    def _enqueued_together(
+        self, queue: QueueState, event: SampleEnqueued, arrived: ArrivedSample, at_ns: Nanoseconds
+    ) -> None:
+        """Register the entry of a range of samples."""
+        recorded, count, guid = self._recorded, event.count, event.identity.writer_guid
+        step, numbers, size_bytes = recorded.step, numbers_of(event), event.size_bytes
+        recorded.step += count - 1
+        held = HeldState(at_ns, size_bytes, arrived.producer, True, first_number=numbers.start, count=count)
+        chosen = self._sampling.choose(guid, numbers) if recorded.keeps_rows else ()
+        if len(chosen) < count:
+            queue.held.put_all(guid, numbers, structs.replace(held, is_logged=False))
+        queue.held.put_all(guid, chosen, held)
+        queue.counts.grow_by(_sum(_work_units(size_bytes), count))
+        if chosen:
+            offsets = held.offsets_of(chosen)
+            self._rows["arrivals"].add(
+                len(chosen),
+                (
+                    _beyond(arrived.step, offsets), at_ns, queue.name, arrived.producer, chosen, arrived.origin,
+                    _at(size_bytes, offsets), arrived.lifespan_ns, address_text(arrived.address), 0, False, _ENQUEUED,
+                    at_ns, _beyond(step, offsets), None,
+                ),
+            )  # fmt: skip
+
     def _sent(self, queue: QueueState, event: SampleSent, at_ns: Nanoseconds) -> None:
+        if event.count > 1:
+            self._sent_together(queue, event, at_ns)
+            return
         held = queue.held.get(event.identity) or self._revealed(queue, event.identity, event.enqueued_at_ns)
         held.sent_ns = at_ns
         held.attempts += 1
@@ -213,14 +258,90 @@ class SampleSteps:
         consumer = self._recorded.peer(event.consumer_guid)
         held.sending = Sending(self._recorded.step, event.attempt, event.redelivered, consumer, at_ns)
 
+    def _sent_together(self, queue: QueueState, event: SampleSent, at_ns: Nanoseconds) -> None:
+        """Register the first sending of a range of samples to a consumer."""
+        recorded, numbers, guid = self._recorded, numbers_of(event), event.identity.writer_guid
+        groups = queue.held.groups(guid, numbers)
+        if any(held is None or held.count == 1 or held.attempts for held, _ in groups):
+            self._each(self._sent, queue, event, at_ns)
+            return
+        sending = Sending(recorded.step, event.attempt, event.redelivered, recorded.peer(event.consumer_guid), at_ns)
+        recorded.step += event.count - 1
+        for held, those in groups:
+            assert held is not None
+            sent = structs.replace(
+                held,
+                size_bytes=_at(held.size_bytes, held.offsets_of(numbers)),
+                attempts=1,
+                sent_ns=at_ns,
+                sending=sending,
+                first_number=numbers.start,
+                stride=numbers.step,
+                count=event.count,
+            )
+            queue.held.put_all(guid, those, sent)
+
+    def _each(
+        self,
+        step: Callable[[QueueState, Any, Nanoseconds], None],
+        queue: QueueState,
+        event: SampleSent | SampleRemoved,
+        at_ns: Nanoseconds,
+    ) -> None:
+        """Register a step of a range of samples one by one, where they differ."""
+        for place, single in enumerate(one_by_one((event,))):
+            self._recorded.step += place > 0
+            step(queue, single, at_ns)
+
+    def _removed_together(self, queue: QueueState, event: SampleRemoved, at_ns: Nanoseconds) -> None:
+        """Register the acknowledgment of a range of samples."""
+        recorded, numbers, guid = self._recorded, numbers_of(event), event.identity.writer_guid
+        groups = queue.held.groups(guid, numbers)
+        if any(held is None or held.count == 1 or held.sending is None for held, _ in groups):
+            self._each(self._removed, queue, event, at_ns)
+            return
+        step = recorded.step
+        recorded.step += event.count - 1
+        for held, those in groups:
+            assert held is not None
+            assert held.sending is not None
+            sending, offsets, count = held.sending, held.offsets_of(those), len(those)
+            size_bytes = _at(held.size_bytes, offsets)
+            units = _work_units(size_bytes)
+            queue.leave_all(guid, those, held, _sum(units, count))
+            wait_ns, acknowledge_ns = sending.sent_ns - held.enqueued_ns, at_ns - held.enqueued_ns
+            queue.counts.count(held.enqueued_ns, _sum(size_bytes, count), wait_ns, _DELIVERED, acknowledge_ns, count)
+            if not held.is_logged:
+                continue
+            answered = _beyond(step, offsets_of(those, numbers.start, numbers.step))
+            self._rows["deliveries"].add(
+                count,
+                (
+                    _beyond(sending.step, offsets), queue.name, held.producer, those, sending.attempt,
+                    sending.redelivered, sending.consumer, sending.sent_ns, _ACKNOWLEDGED, at_ns, answered, None, None,
+                    False,
+                ),
+            )  # fmt: skip
+            self._rows["messages"].add(
+                count,
+                (
+                    0, queue.shown, held.producer, size_bytes, units, held.enqueued_ns, 0, wait_ns, wait_ns,
+                    acknowledge_ns, _DELIVERED.value, False, held.attempts,
+                ),
+            )  # fmt: skip
+
     def _removed(self, queue: QueueState, event: SampleRemoved, at_ns: Nanoseconds) -> None:
+        if event.count > 1:
+            self._removed_together(queue, event, at_ns)
+            return
         identity, size_bytes = event.identity, event.size_bytes
+        assert isinstance(size_bytes, int)
         held = queue.held.get(identity) or self._revealed(queue, identity, event.enqueued_at_ns)
         outcome, outcome_text = _OUTCOME_OF[event.cause]
         if (sending := held.sending) is not None:
             is_answer = outcome is _DELIVERED and not held.retired_late
             if is_answer and held.is_logged:
-                self._rows["deliveries"].append(
+                self._rows["deliveries"].parts.append(
                     self._delivery(queue, identity, held, sending, _ACKNOWLEDGED, at_ns, self._recorded.step)
                 )
             elif not is_answer:
@@ -234,7 +355,7 @@ class SampleSteps:
             enqueued_ns, size_bytes, wait_ns, outcome, NEVER if acknowledge_ns is None else acknowledge_ns
         )
         if held.is_logged:
-            self._rows["messages"].append(
+            self._rows["messages"].parts.append(
                 (
                     0, queue.shown, held.producer, size_bytes, work_units(size_bytes), enqueued_ns, 0, wait_ns,
                     wait_ns if is_delivery else None, acknowledge_ns, outcome_text, False, held.attempts,
@@ -249,9 +370,10 @@ class SampleSteps:
         if arrived is None:
             self._taken_back(queue, identity, at_ns)
             return
-        queue.counts.count(at_ns, arrived.size_bytes, 0, _DISCARDED)
+        size_bytes = _one(arrived.size_bytes)
+        queue.counts.count(at_ns, size_bytes, 0, _DISCARDED)
         if arrived.is_logged:
-            self._message(queue, arrived.producer, arrived.size_bytes, at_ns, _DISCARDED, 0, wait_ns=0)
+            self._message(queue, arrived.producer, size_bytes, at_ns, _DISCARDED, 0, wait_ns=0)
             self._arrival(queue, identity, arrived, _BOUNCED, at_ns, reason.value)
 
     def _taken_back(self, queue: QueueState, identity: SampleIdentity, at_ns: Nanoseconds) -> None:
@@ -261,13 +383,12 @@ class SampleSteps:
             return
         if held.sending is not None:
             self._end_delivery(queue, identity, held, _NONE, at_ns)
-        queue.leave(identity, held, held.size_bytes)
+        size_bytes = _one(held.size_bytes)
+        queue.leave(identity, held, size_bytes)
         wait_ns = at_ns - held.enqueued_ns
-        queue.counts.count(held.enqueued_ns, held.size_bytes, wait_ns, _DISCARDED)
+        queue.counts.count(held.enqueued_ns, size_bytes, wait_ns, _DISCARDED)
         if held.is_logged:
-            self._message(
-                queue, held.producer, held.size_bytes, held.enqueued_ns, _DISCARDED, 0, held.attempts, wait_ns
-            )
+            self._message(queue, held.producer, size_bytes, held.enqueued_ns, _DISCARDED, 0, held.attempts, wait_ns)
 
     def _dropped(self, queue: QueueState, event: DuplicateDropped, at_ns: Nanoseconds) -> None:
         arrived = queue.answer(event.identity)
@@ -297,7 +418,7 @@ class SampleSteps:
         recorded.add_event(queue, "late-acknowledgment", at_ns)
         row = queue.late.pop((recorded.peer(event.consumer_guid), event.identity), None)
         if row is not None:
-            self._rows["deliveries"].append((*row[:-3], at_ns, recorded.step, event.retired))
+            self._rows["deliveries"].parts.append((*row[:-3], at_ns, recorded.step, event.retired))
         if event.retired and (held := queue.held.get(event.identity)) is not None:
             held.retired_late = True
 
@@ -337,12 +458,12 @@ class SampleSteps:
         if answer in (_TIMED_OUT, _NONE):
             earlier = queue.late.pop((sending.consumer, identity), None)
             if earlier is not None:
-                self._rows["deliveries"].append(earlier)  # an answer would be to the delivery that ends now
+                self._rows["deliveries"].parts.append(earlier)  # an answer would be to the delivery that ends now
             queue.late[sending.consumer, identity] = row
             if len(queue.late) > LATE_ROWS_MAX:
-                self._rows["deliveries"].append(queue.late.popitem(last=False)[1])
+                self._rows["deliveries"].parts.append(queue.late.popitem(last=False)[1])
         else:
-            self._rows["deliveries"].append(row)
+            self._rows["deliveries"].parts.append(row)
 
     def _delivery(
         self,
@@ -370,7 +491,7 @@ class SampleSteps:
         attempts: int = 0,
         redelivered: bool = False,
     ) -> None:
-        self._rows["arrivals"].append(
+        self._rows["arrivals"].parts.append(
             (
                 arrived.step, arrived.at_ns, queue.name, arrived.producer, identity.sequence_number, arrived.origin,
                 arrived.size_bytes, arrived.lifespan_ns, address_text(arrived.address), attempts, redelivered, answer,
@@ -389,9 +510,37 @@ class SampleSteps:
         attempts: int = 0,
         wait_ns: int | None = None,
     ) -> None:
-        self._rows["messages"].append(
+        self._rows["messages"].parts.append(
             (
                 0, queue.shown, producer, size_bytes, work_units(size_bytes), enqueued_ns, enter_ns, wait_ns, None,
                 None, outcome.value, False, attempts,
             )
         )  # fmt: skip
+
+
+def _beyond(first: int, offsets: Sequence[int]) -> Sequence[int]:
+    """Return the numbers at these offsets from the first."""
+    if isinstance(offsets, range):
+        return range(first + offsets.start, first + offsets.stop, offsets.step)
+    return [first + offset for offset in offsets]
+
+
+def _at(size_bytes: SizeBytes, offsets: Sequence[int]) -> SizeBytes:
+    """Return the sizes of the samples at these offsets."""
+    return size_bytes if isinstance(size_bytes, int) else tuple([size_bytes[offset] for offset in offsets])
+
+
+def _one(size_bytes: SizeBytes) -> int:
+    """Return the size of a sample by itself."""
+    assert isinstance(size_bytes, int)
+    return size_bytes
+
+
+def _work_units(size_bytes: SizeBytes) -> SizeBytes:
+    """Return the work units of samples of these sizes."""
+    return work_units(size_bytes) if isinstance(size_bytes, int) else tuple(map(work_units, size_bytes))
+
+
+def _sum(values: SizeBytes, count: int) -> int:
+    """Return the sum of a value of each sample, or of one of all."""
+    return values * count if isinstance(values, int) else sum(values)

@@ -30,7 +30,8 @@ from qsctl.core.ready import Input
 from qsctl.eventlog.queue_counts import counter_columns
 from qsctl.eventlog.recording._recording_rows import RecordingRows
 from qsctl.eventlog.recording._sample_steps import SampleSteps
-from qsctl.eventlog.recording.queue_state import QueueState, Row, address_text, shown_names
+from qsctl.eventlog.recording.queue_state import QueueState, address_text, shown_names
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.schema import CommandKind, PeerHappening
 from qsctl.eventlog.recording.story import (
@@ -132,12 +133,9 @@ class Fold:
                 self._recorded.add_event(queue, "returned", self.now_ns, queue.counts.returned, queue.counts.returned)
             self._steps.end(queue)
 
-    def take_rows(self) -> dict[str, list[Row]]:
+    def take_rows(self) -> dict[str, TableRows]:
         """Return the rows since the last call, with values in the order of each table's columns without `run_id`."""
-        rows = {name: each.copy() for name, each in self._recorded.rows.items()}
-        for each in self._recorded.rows.values():
-            each.clear()
-        return rows
+        return {name: each.take() for name, each in self._recorded.rows.items()}
 
     @property
     def row_count(self) -> int:
@@ -267,7 +265,9 @@ class Fold:
             case _:
                 return  # it reads, or events have the outcome of each sample
         if self._recorded.keeps_rows:
-            self._recorded.rows["commands"].append((self._recorded.step, at_ns, kind.value, str(resource.bare), body))
+            self._recorded.rows["commands"].parts.append(
+                (self._recorded.step, at_ns, kind.value, str(resource.bare), body)
+            )
 
     def _created(self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
         """Register a queue that a command created or tried to create."""

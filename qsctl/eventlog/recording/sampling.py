@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
-from qsctl.identity import SampleIdentity
+from qsctl.identity import Guid, SampleIdentity
 
 _HASHES: Final = 1 << 32
 
@@ -20,6 +21,12 @@ class Sampling:
     def __init__(self, share: float) -> None:
         self.share = share
         self._below = _HASHES if share >= 1 else round(share * _HASHES)
+
+    def choose(self, writer_guid: Guid, numbers: range) -> Sequence[int]:
+        """Return the numbers of those samples of a writer that have rows."""
+        if self._below == _HASHES:
+            return numbers
+        return [number for number in numbers if self.chooses(SampleIdentity(writer_guid, number))]
 
     def chooses(self, identity: SampleIdentity) -> bool:
         """Return whether a sample has rows."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.rows import ColumnCells, TableRows
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.schema import EVENTS, MESSAGES
 
 ROW_SCHEMAS: Final[dict[str, pa.Schema]] = {"messages": MESSAGES, "events": EVENTS, **REPLAY_TABLES}
 
 
-def table_of(name: str, rows: Sequence[Row], run_id: str) -> pa.Table:
+def table_of(name: str, rows: TableRows, run_id: str) -> pa.Table:
     """Return rows of `Fold.take_rows` as a table.
 
     Args:
@@ -25,9 +24,14 @@ def table_of(name: str, rows: Sequence[Row], run_id: str) -> pa.Table:
     schema = ROW_SCHEMAS[name]
     indexes = pa.array([0] * len(rows), pa.int32())
     arrays: list[pa.Array] = [pa.DictionaryArray.from_arrays(indexes, pa.array([run_id]))]
-    for column, field in zip(zip(*rows, strict=True), list(schema)[1:], strict=True):
-        if pa.types.is_dictionary(field.type):
-            arrays.append(pa.array(column, pa.string()).dictionary_encode())
-        else:
-            arrays.append(pa.array(column, field.type))
+    for column, field in zip(rows.columns(), list(schema)[1:], strict=True):
+        arrays.append(_array(column, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(column: ColumnCells, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        array = pa.array(column.values, pa.string()).dictionary_encode()
+    else:
+        array = pa.array(column.values, kind)
+    return array if column.places is None else array.take(pa.array(column.places))

@@ -21,7 +21,7 @@ from qsctl.eventlog.location import path_within
 from qsctl.eventlog.names import NAME_TABLES, write_names
 from qsctl.eventlog.outcomes import DISCARDS, column_of
 from qsctl.eventlog.recording.names import names_of_recording
-from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.rows import RowRange, TableRows
 from qsctl.eventlog.recording.schema import PEERS
 from qsctl.eventlog.recording.tables import ROW_SCHEMAS, table_of
 from qsctl.eventlog.run_folder import (
@@ -67,18 +67,20 @@ class RecordingWriter:
         self._parts = {name: PartWriter(folder, name, REPLICATION, schema) for name, schema in ROW_SCHEMAS.items()}
         self._counters = PartWriter(folder, "counters", REPLICATION, COUNTERS)
         self._counter_files: list[str] = []
-        self._waiting: dict[str, list[Row]] = {name: [] for name in ROW_SCHEMAS}
+        self._waiting = {name: TableRows() for name in ROW_SCHEMAS}
         self._peers: dict[int, str] = {}
         self._full_names: Mapping[str, str] = {}
         self._counted = COUNTERS.empty_table()
         self._names_number = 0
 
-    def write(self, rows: Mapping[str, Sequence[Row]]) -> None:
+    def write(self, rows: Mapping[str, TableRows]) -> None:
         """Accept rows, and write those of tables that have enough for a row group."""
-        self._peers.update((row[_PEER], row[_GUID]) for row in rows.get("peers", ()))
+        if (peers := rows.get("peers")) is not None:
+            singles = (row for row in peers.parts if not isinstance(row, RowRange))  # each of them is by itself
+            self._peers.update((row[_PEER], row[_GUID]) for row in singles)
         for name, new in rows.items():
             waiting = self._waiting[name]
-            waiting += new
+            waiting.append_all(new)
             if len(waiting) >= GROUP_ROWS:
                 self._write_waiting(name)
 
@@ -173,7 +175,7 @@ class RecordingWriter:
         if rows:
             self._require_folder()
             self._parts[name].write(table_of(name, rows, self._info.run_id))
-            rows.clear()
+            self._waiting[name] = TableRows()
 
     def _list(self, done: ReplicationInfo, counters: dict[str, FileInfo], columns: Mapping[str, Any]) -> None:
         files = {name: each for name, each in self._info.files.items() if not name.endswith(".parquet")}

@@ -31,6 +31,7 @@ from qsctl.core.events import (
     SampleDeadLettered,
     SamplesPassed,
     SamplesRestored,
+    one_by_one,
 )
 from qsctl.errors import InvalidInput, QsctlError
 from qsctl.transport.dds.diagnosis.peer_faults import FaultKind, PeerFault
@@ -253,7 +254,7 @@ class ServiceLog:
         """Log the queues' events that the verbosity includes."""
         if not self._shows_events:
             return
-        for event in events if self.traces else [event for event in events if type(event) in _SHOWN]:
+        for event in one_by_one(events) if self.traces else [event for event in events if type(event) in _SHOWN]:
             match event:
                 case QueueFilled():
                     self.warning("queue_full", queue=event.queue)

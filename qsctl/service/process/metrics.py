@@ -20,7 +20,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from qsctl import __version__
 from qsctl.core.engine import ServiceEngine
-from qsctl.core.events import Event, SampleRemoved, SamplesPassed, SamplesRestored
+from qsctl.core.events import (
+    Event,
+    SampleEnqueued,
+    SampleReceived,
+    SampleRemoved,
+    SampleSent,
+    SamplesPassed,
+    SamplesRestored,
+)
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -37,6 +45,8 @@ ServiceState: TypeAlias = Literal["starting", "serving", "leaving"]
 _NONE: Final[Mapping[str, int]] = {}
 EVENT_KINDS: Final = tuple(each.__struct_config__.tag for each in typing.get_args(Event) if each is not SamplesPassed)
 """Values of the label `event`."""
+_COUNTED: Final = (SampleReceived, SampleEnqueued, SampleSent, SampleRemoved, SamplesRestored)
+"""Events of several samples."""
 
 TIME_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of the histogram's buckets; one more has what took longer."""
@@ -217,15 +227,15 @@ class Tally:
         """Count events by kind and queue, and the residence times of acknowledged samples."""
         counts, times = self._events, self._times
         for event in events:
-            number = event.count if type(event) is SamplesRestored else 1
-            counts[event.__struct_config__.tag, event.queue] += number  # type: ignore[index]
+            count = event.count if isinstance(event, _COUNTED) else 1
+            counts[event.__struct_config__.tag, event.queue] += count  # type: ignore[index]
             if type(event) is SampleRemoved and event.cause is RemovalCause.DELIVERED:
                 buckets = times.get(event.queue)
                 if buckets is None:
                     buckets = times[event.queue] = [0] * (len(TIME_BOUNDS_S) + 2)
                 spent_ns = max(0, event.at_ns - event.enqueued_at_ns)
-                buckets[bisect_left(_TIME_BOUNDS_NS, spent_ns)] += 1
-                buckets[-1] += spent_ns
+                buckets[bisect_left(_TIME_BOUNDS_NS, spent_ns)] += count
+                buckets[-1] += spent_ns * count
 
     def refresh(self) -> bool:
         """Publish new figures, at most once a second; return whether it did."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -23,6 +23,7 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.location import location
 from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.recording.queue_state import shown_names
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.recording.schema import Origin, PeerHappening
 from qsctl.eventlog.recording.story import HeldAtBeginning, RecordedHeldSample
 from qsctl.eventlog.schema import LogLevel
@@ -154,7 +155,7 @@ class ReplayRun:
         """Return no events: they are among the rows of `take_tables`."""
         return np.empty(0, EVENT_ROW)
 
-    def take_tables(self) -> Mapping[str, Sequence[tuple[Any, ...]]]:
+    def take_tables(self) -> Mapping[str, TableRows]:
         """Return the rows since the last call, by table, as `eventlog.recording.tables` takes them."""
         return self._fold.take_rows()
 

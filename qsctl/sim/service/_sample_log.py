@@ -88,8 +88,10 @@ class SampleLog:
         self._reach(event.at_ns)
         match event:
             case SampleReceived(at_ns, queue, identity, size_bytes):
+                assert isinstance(size_bytes, int)
                 self._received[queue, identity] = (at_ns, size_bytes)
             case SampleEnqueued(at_ns, queue, identity, size_bytes, _):
+                assert isinstance(size_bytes, int)
                 self._received.pop((queue, identity), None)
                 self._held[queue, identity] = _Held(at_ns, size_bytes)
                 self._log.of(queue).grow(size_bytes)
@@ -100,6 +102,7 @@ class SampleLog:
                 if held.attempts > 1:
                     self._log.of(queue).redelivered += 1
             case SampleRemoved(at_ns, queue, identity, cause, size_bytes, _, _):
+                assert isinstance(size_bytes, int)
                 held = self._held.pop((queue, identity))
                 self._log.of(queue).shrink(size_bytes)
                 self._removed(at_ns, queue, identity, held, _OUTCOME_OF[cause])

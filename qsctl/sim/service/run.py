@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.events import one_by_one
 from qsctl.core.messages import (
     Delivery,
     Inbound,
@@ -29,7 +30,7 @@ from qsctl.core.messages import (
 from qsctl.core.turn import Group, Released, Turn
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.recording.fold import Fold
-from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.schema import LogLevel
 from qsctl.identity import counted_incarnations
@@ -136,7 +137,7 @@ class SharedReaderQueueRun:
         """Return the rows since the last call."""
         return self._log.collect()
 
-    def take_tables(self) -> Mapping[str, Sequence[Row]]:
+    def take_tables(self) -> Mapping[str, TableRows]:
         """Return the rows of the tables of `eventlog.recording.schema` since the last call; none below level events."""
         if self._fold is None:
             return {}
@@ -235,7 +236,7 @@ class SharedReaderQueueRun:
             self._report(released)
 
     def _report(self, released: Released) -> None:
-        for event in released.events:
+        for event in one_by_one(released.events):
             self._log.note(event)
         if self._fold is not None:
             self._fold.happened(released.events, released.inputs)

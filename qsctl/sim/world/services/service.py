@@ -13,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from qsctl.core.events import one_by_one
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import VERSION
@@ -532,7 +533,7 @@ class SimulatedService:
                 note_changed(self.number, change)
         process.changes.clear()
         for released in finished:
-            for event in released.events:
+            for event in one_by_one(released.events):
                 for note_happened in self._observers.happened:
                     note_happened(self.number, event)
             messages: Sequence[Outbound] = released.messages
