@@ -7,7 +7,7 @@ wait, expire and leave in the middle of the queue, which steps of single samples
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -57,6 +57,7 @@ ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
 CONSUMERS = [Guid(bytes([65 + n]) * 16) for n in range(4)]
 WRITER = Guid(b"w" * 16)
+DEAD_COUNTS_MAX: Final = (1, 30, -1)
 TWIN_STEPS: Final = 6
 """The state of the twin is compared after each sixth step."""
 STEPS = {
@@ -69,6 +70,7 @@ STEPS = {
     "flush": 3,
     "unearth": 3,
     "record": 1,
+    "change": 2,
 }
 
 
@@ -83,20 +85,10 @@ class Schedule:
 
     def __post_init__(self) -> None:
         chance = self.chance = Random(self.seed)
-        orders = SharedReaderQueueSettings(
-            "orders",
-            "Order",
-            dead_letter_queue=chance.choice(("", "", "dead")),
-            distribution=DistributionSettings(
-                unacked_threshold=chance.choice((-1, -1, 0, 2, 10, 70)), allow_consumer_feedback=True
-            ),
-            lifespan_ns=chance.choice((6, 60, 300, INFINITE_NS)),
-            redelivery=RedeliverySettings(chance.randint(0, 3), chance.choice((3, 7, INFINITE_NS, INFINITE_NS))),
-            limits=ResourceLimitSettings(
-                max_count=chance.choice((-1, -1, 4, 40, 100)), replacement=chance.choice(list(ReplacementKind))
-            ),
+        orders = self.drawn(
+            SharedReaderQueueSettings("orders", "Order", dead_letter_queue=chance.choice(("", "", "dead")))
         )
-        dead_max = chance.choice((1, 30, -1))
+        dead_max = chance.choice(DEAD_COUNTS_MAX)
         dead = SharedReaderQueueSettings(
             "dead", "Dead", is_dead_letter=True, limits=ResourceLimitSettings(max_count=dead_max)
         )
@@ -122,6 +114,21 @@ class Schedule:
         for consumer in CONSUMERS[: chance.randrange(4)]:
             self.join(consumer)
             self.compare()
+
+    def drawn(self, settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
+        """Return a queue's settings with others in place of those that can be changed while it works."""
+        chance = self.chance
+        return replace(
+            settings,
+            distribution=DistributionSettings(
+                unacked_threshold=chance.choice((-1, -1, 0, 2, 10, 70)), allow_consumer_feedback=True
+            ),
+            lifespan_ns=chance.choice((6, 60, 300, INFINITE_NS)),
+            redelivery=RedeliverySettings(chance.randint(0, 3), chance.choice((3, 7, INFINITE_NS, INFINITE_NS))),
+            limits=ResourceLimitSettings(
+                max_count=chance.choice((-1, -1, 4, 40, 100)), replacement=chance.choice(list(ReplacementKind))
+            ),
+        )
 
     def fresh(self) -> ServiceEngine:
         return ServiceEngine(self.settings, started_at=0, draw=counted_incarnations(), journal=self.journal)
@@ -317,6 +324,24 @@ class Schedule:
             assert found is not None
             self.model.end(found, "flushed")
         self.model.dispatch(self.now)
+
+    def do_change(self) -> None:
+        """The settings of the queue, or of its dead letters, change while samples are held."""
+        chance, model = self.chance, self.model
+        if chance.random() < 0.2:
+            model.dead_max = chance.choice(DEAD_COUNTS_MAX)
+            for engine in (self.engine, self.twin):
+                former = engine.hosted.queue(LETTERS).settings
+                engine.hosted.change_queue(
+                    self.now, LETTERS, replace(former, limits=ResourceLimitSettings(max_count=model.dead_max))
+                )
+            model.unearth(self.now, 0)
+        else:
+            wanted = self.drawn(model.given)
+            for engine in (self.engine, self.twin):
+                engine.hosted.change_queue(self.now, ORDERS, wanted)
+            model.change(self.now, wanted)
+            model.advance(self.now)  # a shorter time-out may be over
 
     def do_record(self) -> None:
         """A recording begins, or ends."""
