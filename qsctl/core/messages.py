@@ -266,11 +266,17 @@ class WriteRun(msgspec.Struct, frozen=True, array_like=True, tag="write_run", gc
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
     lifespan_ns: Nanoseconds = INFINITE_NS
+    attempt: int = 0
 
     @property
     def count(self) -> int:
         """Return the number of samples."""
         return len(self.payloads)
+
+    def part(self, start: int, stop: int) -> WriteRun:
+        """Return the samples between two offsets."""
+        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        return msgspec.structs.replace(self, identity=identity, payloads=self.payloads[start:stop])
 
     def singles(self) -> list[Write]:
         """Return the samples one by one."""
@@ -286,6 +292,7 @@ class WriteRun(msgspec.Struct, frozen=True, array_like=True, tag="write_run", gc
                 self.related_reader_guid,
                 self.flags,
                 self.lifespan_ns,
+                self.attempt,
             )
             for identity, payload in zip(identities_from(self.identity, len(self.payloads)), self.payloads, strict=True)
         ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, overload
 
 import msgspec
 
@@ -268,28 +268,45 @@ class QueueChanged(msgspec.Struct, frozen=True, array_like=True, tag=16):
     settings: SharedReaderQueueSettings
 
 
-class EnqueuedRun(msgspec.Struct, frozen=True, gc=False):
+class EnqueuedRun(msgspec.Struct, frozen=True, array_like=True, tag=27, gc=False):
     """Samples of one writer were accepted at one instant: an `Enqueued` for each, see `StreamRecord`.
 
     Positions and sequence numbers are consecutive; `position` and `identity` are those of the first sample.
     """
 
     queue: str
-    position: int
+    position: Count
     identity: SampleIdentity
-    payloads: Sequence[bytes]
+    payloads: tuple[bytes, ...]
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds
-    source_guid: Guid
+    source_guid: WholeGuid
     related_source_guid: Guid
     related_identity: SampleIdentity
-    related_reader_guid: Guid
+    related_reader_guid: WholeGuid
     flags: int
 
     @property
     def count(self) -> int:
         """Return the number of samples."""
         return len(self.payloads)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Return the octets of all payloads."""
+        return sum(map(len, self.payloads))
+
+    def identities(self) -> list[SampleIdentity]:
+        """Return the identities of the samples."""
+        writer_guid, number = self.identity.writer_guid, self.identity.sequence_number
+        return [SampleIdentity(writer_guid, each) for each in range(number, number + len(self.payloads))]
+
+    def part(self, start: int, stop: int) -> EnqueuedRun:
+        """Return the records of the samples between two offsets."""
+        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        return msgspec.structs.replace(
+            self, position=self.position + start, identity=identity, payloads=self.payloads[start:stop]
+        )
 
     def singles(self) -> list[Enqueued]:
         """Return the records one by one."""
@@ -312,18 +329,24 @@ class EnqueuedRun(msgspec.Struct, frozen=True, gc=False):
         ]
 
 
-class AssignedRun(msgspec.Struct, frozen=True, gc=False):
+class AssignedRun(msgspec.Struct, frozen=True, array_like=True, tag=28, gc=False):
     """Samples at consecutive positions are about to be sent for the first time, to these consumers in turn."""
 
     queue: str
-    position: int
-    count: int
-    consumers: tuple[Guid, ...]
+    position: Count
+    count: Count
+    consumers: tuple[WholeGuid, ...]
 
     def consumers_of(self, start: int, stop: int) -> list[Guid]:
         """Return the consumers of the samples between two offsets."""
         consumers = self.consumers
         return [consumers[offset % len(consumers)] for offset in range(start, stop)]
+
+    def part(self, start: int, stop: int) -> AssignedRun:
+        """Return the records of the samples between two offsets."""
+        turn = start % len(self.consumers)
+        consumers = (self.consumers[turn:] + self.consumers[:turn])[: stop - start]
+        return AssignedRun(self.queue, self.position + start, stop - start, consumers)
 
     def singles(self) -> list[Assigned]:
         """Return the records one by one."""
@@ -333,17 +356,23 @@ class AssignedRun(msgspec.Struct, frozen=True, gc=False):
         ]
 
 
-class RemovedRun(msgspec.Struct, frozen=True, gc=False):
-    """Samples, whose positions have a constant step, left the queue for good."""
+class RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=29, gc=False):
+    """Samples, whose positions have a constant step, left the queue for good; `position` is that of the first one."""
 
     queue: str
-    positions: range
+    position: Count
+    count: Count
+    step: Count
     cause: RemovalCause
 
     @property
-    def count(self) -> int:
-        """Return the number of samples."""
-        return len(self.positions)
+    def positions(self) -> range:
+        """Return the positions of the samples."""
+        return range(self.position, self.position + self.count * self.step, self.step)
+
+    def part(self, start: int, stop: int) -> RemovedRun:
+        """Return the records of the samples between two offsets."""
+        return RemovedRun(self.queue, self.position + start * self.step, stop - start, self.step, self.cause)
 
     def singles(self) -> list[Removed]:
         """Return the records one by one."""
@@ -381,10 +410,21 @@ Record: TypeAlias = QueueRecord | ServiceRecord
 RunRecord: TypeAlias = EnqueuedRun | AssignedRun | RemovedRun
 """Several records of a queue as one object, with as many indexes in the stream as there are samples."""
 
+QueueStreamRecord: TypeAlias = QueueRecord | RunRecord
+"""Records of a queue or of its replication group, single or of a run."""
+
 StreamRecord: TypeAlias = Record | RunRecord
 """A record that an engine writes. Stores keep, and a restart reads, single ones: the codec of a store divides runs."""
 
 RUN_RECORDS: Final = frozenset({EnqueuedRun, AssignedRun, RemovedRun})
+
+
+@overload
+def one_by_one(records: Iterable[QueueStreamRecord]) -> Iterator[QueueRecord]: ...
+
+
+@overload
+def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]: ...
 
 
 def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]:
@@ -394,3 +434,9 @@ def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]:
             yield from record.singles()
         else:
             yield record
+
+
+def payload_bytes_of(records: Sequence[StreamRecord]) -> int:
+    """Return the octets of payload in records."""
+    singles = sum([len(record.payload) for record in records if type(record) is Enqueued])
+    return singles + sum([record.payload_bytes for record in records if type(record) is EnqueuedRun])

@@ -23,6 +23,7 @@ from qsctl.core.high_availability.frames import (
     Frame,
     Heartbeat,
     Ordered,
+    OrderedRun,
     Relayed,
     Roll,
     Snapshot,
@@ -34,6 +35,7 @@ from qsctl.core.messages import Write
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import (
     Assigned,
+    AssignedRun,
     ConfigurationKnown,
     DeadLetterReason,
     Enqueued,
@@ -42,6 +44,7 @@ from qsctl.core.records import (
     Remembered,
     RemovalCause,
     Removed,
+    RemovedRun,
     ReplicaRejoined,
     Returned,
     SendsAhead,
@@ -53,6 +56,7 @@ from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.replicas.replica_letters import LETTER_FORMAT, Letter, letter_from_octets, pieces_of
 from tests.core.high_availability.cluster import READER, STEP_NS, TIMEOUT_NS, Process, join, queue, write
+from tests.core.high_availability.logs import enqueued_run
 
 SHORT_COUNT = 150
 DICTIONARY = (
@@ -267,7 +271,7 @@ class Drawn:
         numbers = self._numbers
         name, position = self._queue(), numbers.of(1, 2, 3, 4, 0, 5, 6, 2**63 - 1)
         reason = DeadLetterReason(numbers.next() % 2)
-        match numbers.next() % 13:
+        match numbers.next() % 17:
             case 0:
                 return EpochBegan(stream, self._epoch(stream), "b", self._bit())
             case 1:
@@ -295,6 +299,17 @@ class Drawn:
                 return SendsAhead(stream, self._bit())
             case 11:
                 return MembersChanged(stream, NAMES[: numbers.next() % 4], NAMES[1 + numbers.next() % 3 :])
+            case 12:
+                run = enqueued_run(position, *(b"x" * numbers.of(0, 1, 100) for _ in range(numbers.next() % 4)))
+                return msgspec.structs.replace(run, queue=name, identity=self._identity())
+            case 13:
+                return OrderedRun(name, position, self._identity(), numbers.of(2, 3, 1, 0), 1, INFINITE_NS, 0)
+            case 14:
+                consumers = (READER, self._identity().writer_guid)[: numbers.of(1, 2, 0)]
+                return AssignedRun(name, position, numbers.of(1, 2, 3, 0, 2**63 - 1), consumers)
+            case 15:
+                count, step = numbers.of(1, 2, 0, 2**63 - 1), numbers.of(1, 1, 2, 0, 2**63 - 1)
+                return RemovedRun(name, position, count, step, RemovalCause.DELIVERED)
             case _:
                 return Ordered(name, position, self._identity(), 1, numbers.of(2, INFINITE_NS, 0), numbers.next())
 

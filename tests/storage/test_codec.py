@@ -172,7 +172,7 @@ def enqueued_run(payloads: list[bytes], first: int = 7, **rare: object) -> Enque
         QUEUE,
         first,
         SampleIdentity(ONE, first + 2),
-        payloads,
+        tuple(payloads),
         1_000,
         INFINITE_NS,
         related_source_guid=PLAIN.related_source_guid,
@@ -195,7 +195,7 @@ def test_a_run_is_stored_as_its_records_are(sizes: tuple[int, ...], consumers: t
 
 
 def test_removed_runs_are_stored_as_their_records_are() -> None:
-    runs = [RemovedRun(QUEUE, positions, RemovalCause.DELIVERED) for positions in (range(7, 17, 3), range(8, 18, 3))]
+    runs = [RemovedRun(QUEUE, position, 4, 3, RemovalCause.DELIVERED) for position in (7, 8)]
     singles = [single for each in runs for single in each.singles()]
     assert [each.position for each in singles] == [7, 10, 13, 16, 8, 11, 14, 17]
     assert QUEUE_CODEC.encode(runs) == QUEUE_CODEC.encode(singles)
@@ -209,8 +209,8 @@ several = strategies.lists(
             AssignedRun(QUEUE, 20, 3, (ONE,)),
             AssignedRun(QUEUE, 23, 5, (ONE, OTHER)),
             AssignedRun(QUEUE, 40, 2, (ONE, OTHER)),
-            RemovedRun(QUEUE, range(20, 29, 2), RemovalCause.DELIVERED),
-            RemovedRun(QUEUE, range(7, 9), RemovalCause.DELIVERED),
+            RemovedRun(QUEUE, 20, 5, 2, RemovalCause.DELIVERED),
+            RemovedRun(QUEUE, 7, 2, 1, RemovalCause.DELIVERED),
             replace(PLAIN, position=40, payload=b"one"),
             Assigned(QUEUE, 40, ONE, 1),
             removed(40, RemovalCause.EXPIRED),

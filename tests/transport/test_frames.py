@@ -107,11 +107,15 @@ def test_samples_with_consecutive_numbers_are_read_as_runs_of_the_same_samples(f
     assert [single for each in read for single in each.singles()] == written
 
 
+@pytest.mark.parametrize("attempt", [0, 1])
 @pytest.mark.parametrize("sizes", [(8,) * 9, (8, 3, 8, 8, 1, 0, 8, 8, 8)])
-def test_a_frame_of_one_writer_is_one_run(sizes: tuple[int, ...]) -> None:
-    packed = [frames.pack_sample(SampleIdentity(WRITERS[0], at), bytes(size)) for at, size in enumerate(sizes, 5)]
+def test_a_frame_of_one_writer_is_one_run(sizes: tuple[int, ...], attempt: int) -> None:
+    packed = [
+        frames.pack_sample(SampleIdentity(WRITERS[0], at), bytes(size), flags=attempt << 16)
+        for at, size in enumerate(sizes, 5)
+    ]
     (run,) = frames.parse_frame(frames.frame_of(packed), "P", "T")
-    assert run == WriteRun("P", "T", SampleIdentity(WRITERS[0], 5), tuple(map(bytes, sizes)))
+    assert run == WriteRun("P", "T", SampleIdentity(WRITERS[0], 5), tuple(map(bytes, sizes)), attempt=attempt)
 
 
 @pytest.mark.parametrize("differs", ["number", "writer", "flags", "lifespan_ns", "source_guid", "reader"])

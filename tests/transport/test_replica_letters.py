@@ -19,9 +19,11 @@ from qsctl.core.high_availability.frames import (
     ConditionReport,
     Confirmed,
     Entries,
+    Entry,
     Farewell,
     Frame,
     Ordered,
+    OrderedRun,
     Relayed,
     Roll,
     Snapshot,
@@ -31,18 +33,21 @@ from qsctl.core.high_availability.versions import EARLIEST, VERSION
 from qsctl.core.messages import Write
 from qsctl.core.records import (
     Assigned,
+    AssignedRun,
     DeadLetterReason,
     Enqueued,
+    EnqueuedRun,
     EpochBegan,
     Remembered,
     RemovalCause,
     Removed,
+    RemovedRun,
     ReplicaRejoined,
     Returned,
     SendsAhead,
     Undeliverable,
 )
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.transport.dds.boundary import Boundary, Malformed
 from qsctl.transport.dds.diagnosis.peer_faults import FaultKind, PeerFault
 from qsctl.transport.dds.replicas.letter_box import LetterBox, Seen
@@ -50,6 +55,7 @@ from qsctl.transport.dds.replicas.replica_letters import (
     LETTER_FORMAT,
     NUMBER_MAX,
     PIECE_BYTES_MAX,
+    RUN_COUNT_MAX,
     Assembly,
     Letter,
     letter_from_octets,
@@ -62,6 +68,10 @@ S, A, WRITER = "P/S/orders", "A", Guid(b"w" * 16)
 IDENTITY = SampleIdentity(WRITER, 7)
 BEGAN = EpochBegan(S, 3, "A", flags_all=False)
 ENQUEUED = Enqueued(S, 4, IDENTITY, 5, 6, payload=b"payload")
+ENQUEUED_RUN = EnqueuedRun(S, 4, IDENTITY, (b"one", b"other"), 5, 6, NIL_GUID, NIL_GUID, NIL_IDENTITY, NIL_GUID, 0)
+ORDERED_RUN = OrderedRun(S, 4, IDENTITY, 2, 5, 6, 0)
+ASSIGNED_RUN = AssignedRun(S, 4, 2, (WRITER,))
+REMOVED_RUN = RemovedRun(S, 4, 2, 3, RemovalCause.DELIVERED)
 FRAMES: tuple[Frame, ...] = (
     Canvass(S, A, 2, 3, 1, 9, True),
     Vote(S, A, 2, 3, True, False),
@@ -89,6 +99,12 @@ def received(letter: Letter) -> Letter | None:
 
 def test_a_letter_comes_as_it_was_sent() -> None:
     letter = Letter(LETTER_FORMAT, ("A", "B"), (*FRAMES, ConditionReport(S, A, 3, 9, True)), VERSION)
+    assert received(letter) == letter
+
+
+def test_entries_of_runs_come_as_they_were_sent() -> None:
+    entries = Entries(S, A, 3, 8, 2, (ENQUEUED_RUN, ORDERED_RUN, ASSIGNED_RUN, REMOVED_RUN), 7, 99)
+    letter = Letter(LETTER_FORMAT, ("A", "B"), (entries,), VERSION)
     assert received(letter) == letter
 
 
@@ -209,6 +225,10 @@ def test_a_frame_that_is_none_is_refused_and_one_of_a_later_version_is_skipped(f
     assert (box._boundary.skipped_count, box._boundary.refused_count) == (int(is_later), int(not is_later))
 
 
+def of_run(record: Entry, **changed: object) -> Entries:
+    return Entries(S, A, 3, 8, 2, (msgspec.structs.replace(record, **changed),), 7, 99)
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -236,6 +256,21 @@ def test_a_frame_that_is_none_is_refused_and_one_of_a_later_version_is_skipped(f
         Entries(S, A, 3, 8, 2, (Assigned(S, 4, Guid(b"short"), 1),), 7, 99),
         Entries(S, A, 3, 8, 2, (Remembered(S, NUMBER_MAX + 1, ()),), 7, 99),
         Relayed(S, A, 3, S, Write("P", "Orders", SampleIdentity(Guid(b""), 1), b"")),
+        of_run(ENQUEUED_RUN, payloads=()),
+        of_run(ENQUEUED_RUN, position=NUMBER_MAX - 1),
+        of_run(ENQUEUED_RUN, identity=SampleIdentity(WRITER, NUMBER_MAX)),
+        of_run(ENQUEUED_RUN, flags=-1),
+        of_run(ENQUEUED_RUN, related_source_guid=Guid(b"short")),
+        of_run(ORDERED_RUN, count=0),
+        of_run(ORDERED_RUN, count=RUN_COUNT_MAX + 1),
+        of_run(ORDERED_RUN, expires_at_ns=-1),
+        of_run(ASSIGNED_RUN, consumers=()),
+        of_run(ASSIGNED_RUN, consumers=(Guid(b"short"),)),
+        of_run(ASSIGNED_RUN, count=0),
+        of_run(ASSIGNED_RUN, position=NUMBER_MAX),
+        of_run(REMOVED_RUN, step=0),
+        of_run(REMOVED_RUN, step=NUMBER_MAX),
+        of_run(REMOVED_RUN, count=RUN_COUNT_MAX + 1),
     ],
     ids=repr,
 )

@@ -9,12 +9,14 @@ of its own epoch.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
 import msgspec
 
+from qsctl.core.high_availability._log import count_of
 from qsctl.core.messages import (
     EPOCH_SHIFT,
     FLAGS_MASK,
@@ -22,10 +24,12 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Delivery,
     Outbound,
+    RunAccepted,
+    RunDelivery,
     WriteAcknowledgment,
     is_for,
 )
-from qsctl.core.records import Enqueued, QueueRecord, SendsAhead
+from qsctl.core.records import Enqueued, EnqueuedRun, QueueStreamRecord, SendsAhead
 
 _RESTS_ON = itemgetter(0)
 
@@ -48,6 +52,8 @@ class Clients:
         self._released: list[Outbound] = []
         self._enqueued_at: dict[tuple[str, int], int] = {}
         """The entries that are not committed, by queue and position: what a delivery rests on at least."""
+        self._runs_enqueued_at: dict[str, deque[tuple[int, int, int]]] = {}
+        """Those of runs, by queue: the first position, the last one, and its entry, in the order of the log."""
         self.own_epoch_index = 0
         """The first entry of the master's own epoch."""
         self._epoch_of_deliveries = 0
@@ -74,28 +80,51 @@ class Clients:
         """Let each delivery from now on rest on its assignment."""
         self._sends_ahead, self._ahead_from_index = False, None
 
-    def note_entries(self, first_index: int, records: Sequence[QueueRecord]) -> None:
+    def note_entries(self, first_index: int, records: Sequence[QueueStreamRecord]) -> None:
         """Know where the master's samples are in the log."""
-        if not self._synchronizes:
-            for index, record in enumerate(records, first_index):
-                if type(record) is Enqueued:
-                    self._enqueued_at[record.queue, record.position] = index
-                elif type(record) is SendsAhead and record.is_allowed:
-                    self._ahead_from_index = index
+        if self._synchronizes:
+            return
+        index = first_index
+        for record in records:
+            if type(record) is Enqueued:
+                self._enqueued_at[record.queue, record.position] = index
+            elif type(record) is EnqueuedRun:
+                ahead_count = record.count - 1
+                runs = self._runs_enqueued_at.setdefault(record.queue, deque())
+                runs.append((record.position, record.position + ahead_count, index + ahead_count))
+            elif type(record) is SendsAhead and record.is_allowed:
+                self._ahead_from_index = index
+            index += count_of(record)
 
-    def note_commit(self, records: Sequence[QueueRecord]) -> None:
+    def note_commit(self, records: Sequence[QueueStreamRecord]) -> None:
         """Forget them again."""
         for record in records:
             if type(record) is Enqueued:
                 self._enqueued_at.pop((record.queue, record.position), None)
+            elif type(record) is EnqueuedRun and (runs := self._runs_enqueued_at.get(record.queue)):
+                last_position = record.position + record.count - 1
+                while runs and runs[0][1] <= last_position:
+                    runs.popleft()
+
+    def _own_entry(self, queue: str, position: int) -> int:
+        """Return the entry, of those that are not committed, with which a sample was enqueued, or a later one that was
+        appended with it; 0: it is committed.
+        """
+        if index := self._enqueued_at.get((queue, position), 0):
+            return index
+        for first, last, index in reversed(self._runs_enqueued_at.get(queue, ())):
+            if first <= position:
+                return index if position <= last else 0
+        return 0
 
     def hold(self, message: Outbound) -> None:
         """Keep a message until what it rests on is committed."""
         rests_on = message.rests_on
-        if type(message) is Delivery:
+        if isinstance(message, Delivery | RunDelivery):
             if not self._synchronizes and message.position:  # an end of the queue has none
-                own_entry = self._enqueued_at.get((message.queue, message.position), 0)
-                self._stored_before_count += not own_entry
+                positions = message.positions()
+                own_entry = self._own_entry(message.queue, positions[-1])
+                self._stored_before_count += 0 if own_entry else len(positions)
                 if self._sends_ahead:
                     rests_on = own_entry
             rests_on = max(rests_on, self.own_epoch_index)
@@ -111,6 +140,10 @@ class Clients:
         if type(message) is Delivery:
             flags = message.flags | self._epoch_of_deliveries
             self._released.append(msgspec.structs.replace(message, rests_on=0, flags=flags))
+        elif type(message) is RunDelivery:
+            epoch = self._epoch_of_deliveries
+            flags, last_flags = message.flags | epoch, message.last_flags | epoch
+            self._released.append(msgspec.structs.replace(message, rests_on=0, flags=flags, last_flags=last_flags))
         else:
             self._released.append(msgspec.structs.replace(message, rests_on=0))
 
@@ -130,8 +163,10 @@ class Clients:
         """Withdraw deliveries that have not left for a consumer that is gone; return the message with their
         positions.
         """
-        unsent = [each.position for _, _, each in self._waiting if is_for(each, left)]
-        unsent += [each.position for each in self._released if is_for(each, left)]
+        unreleased = (each for _, _, each in self._waiting)
+        unsent = [
+            position for each in (*unreleased, *self._released) if is_for(each, left) for position in each.positions()
+        ]
         if not unsent:
             return left
         self._waiting = [each for each in self._waiting if not is_for(each[2], left)]
@@ -147,14 +182,11 @@ class Clients:
 
         An accepted sample is in this log. Whatever becomes of the entry, the answer follows it.
         """
-        self._released = [each for each in self._released if type(each) is not Delivery]
+        self._released = [each for each in self._released if not isinstance(each, Delivery | RunDelivery)]
         self._enqueued_at.clear()
+        self._runs_enqueued_at.clear()
         self.send_no_more_ahead()
-        self._waiting = [
-            each
-            for each in self._waiting
-            if type(each[2]) is WriteAcknowledgment and each[2].response == AckResponse.ACCEPTED
-        ]
+        self._waiting = [each for each in self._waiting if _is_acceptance(each[2])]
 
     def pop_released(self) -> list[Outbound]:
         """Return what may leave, in order."""
@@ -165,3 +197,9 @@ class Clients:
     def has_released(self) -> bool:
         """Return whether something may leave."""
         return bool(self._released)
+
+
+def _is_acceptance(message: Outbound) -> bool:
+    if type(message) is WriteAcknowledgment:
+        return message.response == AckResponse.ACCEPTED
+    return type(message) is RunAccepted

@@ -6,14 +6,13 @@ committed, at the master too: nothing is carried out that could be taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability._followed import UNPLAYABLE, Unplayable
 from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration, Subscribers, with_members
 from qsctl.core.messages import Write
-from qsctl.core.queue.sample import Sample
 from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord
 from qsctl.identity import Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -66,10 +65,9 @@ class ConfigurationFollower:
         """Return how it answers."""
         return self
 
-    @property
-    def known(self) -> Mapping[SampleIdentity, Sample | None]:
-        """The commands that were carried out lately."""
-        return dict.fromkeys(self.configuration.outcomes)
+    def knows(self, identity: SampleIdentity) -> bool:
+        """Return whether a command was carried out lately."""
+        return identity in self.configuration.outcomes
 
     def bar(self, _write: Write) -> None:
         """Accept commands of any size: they were read before."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from qsctl.core.events import BounceReason
 from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
-from qsctl.core.messages import Write
-from qsctl.core.queue.sample import Sample
+from qsctl.core.messages import Write, WriteRun
 from qsctl.core.records import QueueRecord
 from qsctl.errors import QsctlError
 from qsctl.identity import Guid, Incarnation, SampleIdentity
@@ -25,9 +24,15 @@ class Unplayable(Exception):
 class KnownIdentities(Protocol):
     """The samples that a queue has, or had lately."""
 
-    @property
-    def known(self) -> Mapping[SampleIdentity, Sample | None]:
-        """By identity."""
+    def knows(self, identity: SampleIdentity, /) -> bool:
+        """Return whether a sample of this identity is held or was recently retired."""
+
+
+class KnownRuns(KnownIdentities, Protocol):
+    """The samples, and runs of samples, that a queue has, or had lately."""
+
+    def admits_run(self, first: SampleIdentity, count: int, /) -> bool:
+        """Return whether none of these consecutive identities is known, nor among the numbers of another run."""
 
 
 class Answering(Protocol):
@@ -58,6 +63,17 @@ class Fed(Protocol):
 
     def bar(self, write: Write, /) -> BounceReason | None:
         """Return why no replica of it takes a sample, whatever it holds."""
+
+
+class FedByRuns(Fed, Protocol):
+    """A queue that receives runs of samples."""
+
+    @property
+    def held(self) -> KnownRuns:
+        """The samples that it has."""
+
+    def receive_run(self, now: Nanoseconds, writes: WriteRun, /) -> None:
+        """Process samples of one producer, as the master's."""
 
 
 class Followed(Protocol):

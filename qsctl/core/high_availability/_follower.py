@@ -16,7 +16,15 @@ from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
 from qsctl.core.messages import Write
 from qsctl.core.queue.restore import QueueReplay, resume, snapshot
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
+from qsctl.core.records import (
+    EpochBegan,
+    MembersChanged,
+    QueueRecord,
+    QueueStreamRecord,
+    ReplicaRejoined,
+    SendsAhead,
+    one_by_one,
+)
 from qsctl.identity import Guid, Incarnation
 from qsctl.instant import Nanoseconds
 
@@ -132,9 +140,9 @@ class Follower:
         """Return how many samples the queues hold."""
         return sum(len(queue.held) for queue in self.queues)
 
-    def _play(self, records: Iterable[QueueRecord]) -> None:
+    def _play(self, records: Iterable[QueueStreamRecord]) -> None:
         try:
-            self._play_all(records)
+            self._play_all(one_by_one(records))
         except UNPLAYABLE as error:
             raise Unplayable(f"{type(error).__name__}: {error}") from error
 

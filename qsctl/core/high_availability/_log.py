@@ -1,19 +1,34 @@
 """The log of a replication group: records with consecutive indexes, and the epochs in which they were appended.
 
 Decides: when two logs agree up to an index, what is taken back where they do not, and which of two is more up to date.
+
+The records of a run of samples are one object with an index for each sample: indexes count as if the records were
+single ones, and an operation whose bound is inside a run divides it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from qsctl.core.high_availability.frames import Entry
-from qsctl.core.records import Enqueued, EpochBegan, MembersChanged, QueueRecord
+from qsctl.core.high_availability._uncommitted import Key, UncommittedSamples
+from qsctl.core.high_availability.frames import Entry, OrderedRun
+from qsctl.core.records import (
+    RUN_RECORDS,
+    AssignedRun,
+    Enqueued,
+    EnqueuedRun,
+    EpochBegan,
+    MembersChanged,
+    QueueRecord,
+    QueueStreamRecord,
+    RemovedRun,
+    payload_bytes_of,
+)
 from qsctl.identity import SampleIdentity
 
 TAKEN_BACK_MAX: Final = 65_536
@@ -39,9 +54,29 @@ EMPTY: Final = LogSnapshot(0, 0, ())
 """The base of a first log."""
 
 
-def payload_bytes_of(records: Sequence[QueueRecord]) -> int:
-    """Return the octets of payload in records."""
-    return sum(len(record.payload) for record in records if type(record) is Enqueued)
+def count_of(record: Entry) -> int:
+    """Return the number of entries that a record is."""
+    return record.count if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun) else 1
+
+
+def entry_count(records: Sequence[Entry]) -> int:
+    """Return the number of entries that records are."""
+    return sum(map(count_of, records))
+
+
+def behind(entries: Sequence[Entry], count: int) -> Sequence[Entry]:
+    """Return the entries behind the first ones, of which there are `count`."""
+    if not count:
+        return entries
+    for at, entry in enumerate(entries):
+        if not count:
+            return entries[at:]
+        own_count = count_of(entry)
+        if count < own_count:
+            assert isinstance(entry, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun)
+            return (entry.part(count, own_count), *entries[at + 1 :])
+        count -= own_count
+    return ()
 
 
 class ReplicatedLog:
@@ -52,7 +87,7 @@ class ReplicatedLog:
     """
 
     def __init__(self, base: LogSnapshot = EMPTY) -> None:
-        self._taken_back: OrderedDict[tuple[str, SampleIdentity], int] = OrderedDict()
+        self._taken_back: OrderedDict[Key, int] = OrderedDict()
         self.appended_bytes = 0
         """Octets of payload in all records that were ever appended here."""
         self._begin(base)
@@ -63,7 +98,9 @@ class ReplicatedLog:
         """Entries up to here are at a quorum: they are never taken back."""
         self.payload_bytes = payload_bytes_of(base.records)
         """Octets of payload in the snapshot and in the entries behind it."""
-        self._records: list[QueueRecord] = []
+        self._records: list[QueueStreamRecord] = []
+        self._ends: list[int] = []
+        """The last index of each record."""
         self._epoch_starts: list[int] = []
         self._epochs: list[int] = []
         self._incarnations: list[int] = []
@@ -71,12 +108,12 @@ class ReplicatedLog:
         self._base_incarnation = began.incarnation if isinstance(began, EpochBegan) else 0
         self._base_members = next((each for each in base.records[:2] if isinstance(each, MembersChanged)), None)
         self._members: list[tuple[int, MembersChanged]] = []
-        self._uncommitted: dict[tuple[str, SampleIdentity], int] = {}
+        self._uncommitted = UncommittedSamples()
 
     @property
     def last_index(self) -> int:
         """The index of the last entry."""
-        return self.base.index + len(self._records)
+        return self._ends[-1] if self._ends else self.base.index
 
     @property
     def last(self) -> LastEntry:
@@ -84,17 +121,20 @@ class ReplicatedLog:
         return LastEntry(self._epochs[-1] if self._epochs else self.base.epoch, self.last_index)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return self.last_index - self.base.index
 
     def entry(self, index: int) -> tuple[int, QueueRecord]:
-        """Return the epoch and the record at an index.
+        """Return the epoch and the record at an index; that of a run is a single one.
 
         Raises:
             LookupError: a snapshot covers it, or it does not exist yet.
         """
         if not self.base.index < index <= self.last_index:
             raise LookupError(f"no entry {index}; there are {self.base.index + 1} to {self.last_index}")
-        return self.epoch_at(index), self._records[index - self.base.index - 1]
+        (record,) = self.records_from(index, 1)
+        if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun):
+            (record,) = record.singles()
+        return self.epoch_at(index), record
 
     def epoch_at(self, index: int) -> int:
         """Return the epoch of an entry from `base.index` on."""
@@ -121,12 +161,25 @@ class ReplicatedLog:
     @property
     def has_payloads(self) -> bool:
         """Return whether an entry, or a record of the snapshot, has the payload of a sample."""
-        return any(type(each) is Enqueued and each.payload for each in (*self.base.records, *self._records))
+        return payload_bytes_of((*self.base.records, *self._records)) > 0
 
-    def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
-        """Return records from an index behind `base.index` on, at most the given number."""
-        at = first_index - self.base.index - 1
-        return self._records[at : at + count_max]
+    def records_from(self, first_index: int, count_max: int) -> list[QueueStreamRecord]:
+        """Return records from an index behind `base.index` on, at most the given number, divided at both ends."""
+        assert first_index > self.base.index, f"entry {first_index} is replaced by a snapshot up to {self.base.index}"
+        last_index, ends = min(first_index + count_max - 1, self.last_index), self._ends
+        if last_index < first_index:
+            return []
+        at, to = bisect_left(ends, first_index), bisect_left(ends, last_index)
+        records = self._records[at : to + 1]
+        if over := ends[to] - last_index:
+            records[-1] = _part(records[-1], 0, count_of(records[-1]) - over)
+        if skipped := first_index - self._begin_of(at):
+            records[0] = _part(records[0], skipped, count_of(records[0]))
+        return records
+
+    def _begin_of(self, at: int) -> int:
+        """Return the first index of a record, by its place."""
+        return (self._ends[at - 1] if at else self.base.index) + 1
 
     def agrees(self, index: int, epoch: int) -> bool:
         """Return whether it has an entry of this epoch at this index; then it agrees with the other log up to there."""
@@ -141,9 +194,9 @@ class ReplicatedLog:
         at = bisect_right(self._epoch_starts, index) - 1
         return max(self._epoch_starts[at] - 1 if at >= 0 else self.base.index, self.commit_index)
 
-    def append(self, records: Sequence[QueueRecord]) -> None:
+    def append(self, records: Sequence[QueueStreamRecord]) -> None:
         """Put records behind the last one."""
-        index = self.last_index
+        index, ends = self.last_index, self._ends
         for record in records:
             index += 1
             if type(record) is EpochBegan:
@@ -151,11 +204,19 @@ class ReplicatedLog:
                 self._epochs.append(record.epoch)
                 self._incarnations.append(record.incarnation)
             elif type(record) is Enqueued:
-                self._uncommitted[record.queue, record.identity] = index
+                self._uncommitted.add(record, index)
                 self.appended_bytes += len(record.payload)
                 self.payload_bytes += len(record.payload)
             elif type(record) is MembersChanged:
                 self._members.append((index, record))
+            elif type(record) in RUN_RECORDS:
+                if type(record) is EnqueuedRun:
+                    self._uncommitted.add_run(record, index)
+                    size_bytes = record.payload_bytes
+                    self.appended_bytes += size_bytes
+                    self.payload_bytes += size_bytes
+                index += count_of(record) - 1
+            ends.append(index)
         self._records += records
 
     def first_conflict(self, first_index: int, entries: Sequence[Entry], previous_epoch: int) -> int:
@@ -164,9 +225,10 @@ class ReplicatedLog:
         for record in entries:
             if type(record) is EpochBegan:
                 epoch = record.epoch
-            if index > self.last_index or (index > self.base.index and self.epoch_at(index) != epoch):
-                return index
-            index += 1
+            for _ in range(count_of(record)):
+                if index > self.last_index or (index > self.base.index and self.epoch_at(index) != epoch):
+                    return index
+                index += 1
         return index
 
     def truncate(self, from_index: int) -> None:
@@ -179,12 +241,15 @@ class ReplicatedLog:
             raise AssertionError(
                 f"entry {from_index} is committed, up to {self.commit_index}, and cannot be taken back"
             )
-        for key, index in list(self._uncommitted.items()):
-            if index >= from_index:
-                del self._uncommitted[key]
-                self._take_back(key, index)
-        self.payload_bytes -= payload_bytes_of(self._records[from_index - self.base.index - 1 :])
-        del self._records[from_index - self.base.index - 1 :]
+        for key, index in self._uncommitted.pop_from(from_index):
+            self._take_back(key, index)
+        self.payload_bytes -= payload_bytes_of(self.records_from(from_index, len(self)))
+        at = bisect_left(self._ends, from_index)
+        divided, kept_count = self._records[at : at + 1], from_index - self._begin_of(at)
+        del self._records[at:], self._ends[at:]
+        if kept_count > 0:
+            self._records.append(_part(divided[0], 0, kept_count))
+            self._ends.append(from_index - 1)
         while self._epoch_starts and self._epoch_starts[-1] >= from_index:
             self._epoch_starts.pop()
             self._epochs.pop()
@@ -192,25 +257,39 @@ class ReplicatedLog:
         while self._members and self._members[-1][0] >= from_index:
             self._members.pop()
 
-    def commit(self, index: int) -> Sequence[QueueRecord]:
+    def commit(self, index: int) -> Sequence[QueueStreamRecord]:
         """Note that entries up to an index are at a quorum; return those that were not known to be."""
         records = self.records_from(self.commit_index + 1, index - self.commit_index)
         for record in records:
             if type(record) is Enqueued:
-                key = (record.queue, record.identity)
-                self._uncommitted.pop(key, None)
+                self._uncommitted.commit(record)
                 if self._taken_back:
-                    self._taken_back.pop(key, None)
-        self.commit_index += len(records)
+                    self._taken_back.pop((record.queue, record.identity), None)
+            elif type(record) is EnqueuedRun:
+                self._uncommitted.commit_run(record)
+                if self._taken_back:
+                    for identity in record.identities():
+                        self._taken_back.pop((record.queue, identity), None)
+        self.commit_index = max(self.commit_index, min(index, self.last_index))
         return records
 
     def uncommitted_index(self, queue: str, identity: SampleIdentity) -> int:
         """Return the index of the entry by which a sample was enqueued and that is not committed; 0: there is none."""
-        return self._uncommitted.get((queue, identity), 0)
+        return self._uncommitted.find(queue, identity)
 
-    def uncommitted(self) -> list[tuple[tuple[str, SampleIdentity], int]]:
+    def has_uncommitted(self, queue: str, identities: list[SampleIdentity]) -> bool:
+        """Return whether one of these consecutive samples of a writer is in an entry that is not committed."""
+        return self._uncommitted.has_any(queue, identities)
+
+    def uncommitted_run_index(self, queue: str, identities: list[SampleIdentity]) -> int:
+        """Return the index of the last of these consecutive samples of a writer, which one run enqueued that is not
+        committed; 0: none did.
+        """
+        return self._uncommitted.find_run(queue, identities)
+
+    def uncommitted(self) -> list[tuple[Key, int]]:
         """Return the samples that were enqueued by entries that are not committed: queue, identity, index."""
-        return list(self._uncommitted.items())
+        return self._uncommitted.items()
 
     def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
         """Return whether a sample was in an entry that was taken back here, and that another replica may have still.
@@ -226,9 +305,12 @@ class ReplicatedLog:
     def compact(self, index: int, records: Sequence[QueueRecord]) -> None:
         """Replace the entries up to a committed index by records."""
         base = LogSnapshot(index, self.epoch_at(index), records)
-        replaced = (*self.base.records, *self._records[: index - self.base.index])
+        replaced = (*self.base.records, *self.records_from(self.base.index + 1, index - self.base.index))
         self.payload_bytes += payload_bytes_of(records) - payload_bytes_of(replaced)
-        del self._records[: index - self.base.index]
+        at = bisect_right(self._ends, index)
+        if at < len(self._records) and (covered := index + 1 - self._begin_of(at)):
+            self._records[at] = _part(self._records[at], covered, count_of(self._records[at]))
+        del self._records[:at], self._ends[:at]
         kept = bisect_right(self._epoch_starts, index)
         if kept:
             self._base_incarnation = self._incarnations[kept - 1]
@@ -243,8 +325,14 @@ class ReplicatedLog:
             self._take_back(key, index)
         self._begin(base)
 
-    def _take_back(self, key: tuple[str, SampleIdentity], index: int) -> None:
+    def _take_back(self, key: Key, index: int) -> None:
         self._taken_back.pop(key, None)
         self._taken_back[key] = self.epoch_at(index)
         if len(self._taken_back) > TAKEN_BACK_MAX:
             self._taken_back.popitem(last=False)
+
+
+def _part(record: QueueStreamRecord, start: int, stop: int) -> QueueStreamRecord:
+    """Return the records of a run between two offsets."""
+    assert isinstance(record, EnqueuedRun | AssignedRun | RemovedRun), f"{record!r} is divided"
+    return record if stop - start == record.count else record.part(start, stop)

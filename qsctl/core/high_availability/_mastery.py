@@ -5,11 +5,11 @@ Decides: what is sent to which replica, how much of it at once, and when; and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from qsctl.core.high_availability._log import ReplicatedLog
+from qsctl.core.high_availability._log import ReplicatedLog, entry_count
 from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability._octets_behind import OctetsBehind
 from qsctl.core.high_availability._progress import (
@@ -32,7 +32,8 @@ from qsctl.core.high_availability.frames import (
     for_witness,
 )
 from qsctl.core.high_availability.outgoing import Outgoing
-from qsctl.core.high_availability.versions import HEARTBEATS, SNAPSHOT_PIECES, Versions
+from qsctl.core.high_availability.versions import HEARTBEATS, RUNS, SNAPSHOT_PIECES, Versions
+from qsctl.core.records import QueueStreamRecord, one_by_one
 from qsctl.instant import Nanoseconds
 
 HEARTBEATS_PER_TIMEOUT = 5
@@ -231,17 +232,20 @@ class Mastery:
         log, first_index = self._log, peer.next_index
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
         is_witness = self._members.is_witness(peer.name)
+        understands_runs = self._versions.of(peer.name) >= RUNS
         made_of = (
-            first_index, count_max, lacks_payloads, is_witness, log.commit_index, now, self._incarnation(),
-            peer.is_probed,
+            first_index, count_max, lacks_payloads, is_witness, understands_runs, log.commit_index, now,
+            self._incarnation(), peer.is_probed,
         )  # fmt: skip
         if self._sent is None or self._sent[0] != made_of:
-            records = log.records_from(first_index, count_max) if count_max else ()
+            records: Sequence[QueueStreamRecord] = log.records_from(first_index, count_max) if count_max else ()
+            if not understands_runs:
+                records = list(one_by_one(records))
             if is_witness:
-                entries: tuple[Entry, ...] = tuple(for_witness(records))
+                entries: Sequence[Entry] = for_witness(records)
             else:
-                entries = without_payloads(records) if lacks_payloads else tuple(records)
-            count, payload_bytes = entries_that_fit(entries, is_probe=peer.is_probed)
+                entries = without_payloads(records) if lacks_payloads else records
+            entries, payload_bytes = entries_that_fit(entries, is_probe=peer.is_probed)
             previous_index = max(first_index - 1, log.base.index)
             frame = Entries(
                 self._stream,
@@ -249,7 +253,7 @@ class Mastery:
                 self._epoch,
                 previous_index,
                 log.epoch_at(previous_index),
-                entries[:count],
+                tuple(entries),
                 log.commit_index,
                 now,
                 lacks_payloads,
@@ -258,7 +262,7 @@ class Mastery:
             self._sent = made_of, frame, payload_bytes
         _, frame, payload_bytes = self._sent
         self._outgoing.send(peer.name, frame, rests_on_writes=False)
-        return len(frame.records), payload_bytes
+        return entry_count(frame.records), payload_bytes
 
     def _send_heartbeat(self, now: Nanoseconds, peer: Peer, index: int) -> None:
         log = self._log

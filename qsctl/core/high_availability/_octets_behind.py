@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from qsctl.core.high_availability._log import ReplicatedLog
-from qsctl.core.records import Enqueued
+from qsctl.core.high_availability._log import ReplicatedLog, count_of
+from qsctl.core.records import Enqueued, EnqueuedRun
 
 
 class OctetsBehind:
@@ -34,6 +34,11 @@ class OctetsBehind:
         total = self._sums[-1]
         counted_to = self._first + len(self._sums) - 1
         for record in self._log.records_from(counted_to + 1, self._log.last_index - counted_to):
+            if type(record) is EnqueuedRun:
+                for payload in record.payloads:
+                    total += len(payload)
+                    self._sums.append(total)
+                continue
             total += len(record.payload) if type(record) is Enqueued else 0
-            self._sums.append(total)
+            self._sums.extend([total] * count_of(record))
         return total - self._sums[index - self._first]

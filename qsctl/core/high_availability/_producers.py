@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from qsctl.core.events import BounceReason
 from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
-from qsctl.core.high_availability._followed import Fed
+from qsctl.core.high_availability._followed import Fed, FedByRuns
 from qsctl.core.high_availability._groups import incarnation_of
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._members import GroupMembers
@@ -25,8 +25,8 @@ from qsctl.core.high_availability._staging import REPLICATE, Staging
 from qsctl.core.high_availability.ballot import Ballot
 from qsctl.core.high_availability.frames import Relayed
 from qsctl.core.high_availability.outgoing import Outgoing
-from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
-from qsctl.core.records import Enqueued, QueueRecord
+from qsctl.core.messages import AckResponse, RunAccepted, Write, WriteAcknowledgment, WriteRun, identities_from
+from qsctl.core.records import Enqueued
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 
@@ -86,12 +86,46 @@ class Producers:
 
     def receive(self, now: Nanoseconds, queue: Fed, write: Write, *, is_master: bool) -> None:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
-        if write.flags & REPLICATE and write.identity not in queue.held.known:
+        if write.flags & REPLICATE and not queue.held.knows(write.identity):
             incarnation = incarnation_of(self._ballot.state, self._log)
             frame = Relayed(self._stream, self._members.name, self._ballot.epoch, queue.name, write, incarnation)
             for other in self._members.others:
                 self._outgoing.send(other, frame, rests_on_writes=False)
         self._receive(now, queue, write, is_master=is_master)
+
+    def receive_run(self, now: Nanoseconds, queue: FedByRuns, writes: WriteRun, *, is_master: bool) -> None:
+        """Process samples that their producer sent here together, one by one where a rule may distinguish them."""
+        identities = identities_from(writes.identity, writes.count)
+        if writes.flags & REPLICATE or writes.attempt != 1 or self.staging.knows_any(queue.name, identities):
+            self._receive_singles(now, queue, writes, is_master=is_master)
+        elif is_master:
+            if self.holds_back:
+                self.staging.stage_run(now, queue.name, writes)
+            else:
+                queue.receive_run(now, writes)
+        elif queue.held.admits_run(writes.identity, writes.count) and not self._log.has_uncommitted(
+            queue.name, identities
+        ):
+            if self._allegiance.has_lost_master(now) or self._members.is_witness(self._members.name):
+                self._receive_singles(now, queue, writes, is_master=False)
+            else:
+                self.staging.stage_run(now, queue.name, writes)
+        elif all(map(queue.held.knows, identities)):
+            self._accept_run(queue, writes, 0)
+        elif index := self._log.uncommitted_run_index(queue.name, identities):
+            self._accept_run(queue, writes, index)
+        else:
+            self._receive_singles(now, queue, writes, is_master=False)
+
+    def _receive_singles(self, now: Nanoseconds, queue: Fed, writes: WriteRun, *, is_master: bool) -> None:
+        for write in writes.singles():
+            self.receive(now, queue, write, is_master=is_master)
+
+    def _accept_run(self, queue: Fed, writes: WriteRun, rests_on: int) -> None:
+        """Answer 1 to samples that a slave has already, once an entry is committed."""
+        if queue.context.acknowledges:
+            self._clients.hold(RunAccepted(queue.name, writes.identity, writes.count, rests_on))
+            self._clients.commit(self._log.commit_index)
 
     def receive_relayed(self, now: Nanoseconds, queue: str, write: Write, *, is_master: bool) -> str:
         """Process a sample that another replica passed on; return why it cannot be one of these queues, or nothing."""
@@ -124,9 +158,8 @@ class Producers:
         for queue, write in outside:
             self.staging.stage(now, queue, write)
 
-    def accept(self, record: QueueRecord, index: int) -> None:
+    def accept(self, record: Enqueued, index: int) -> None:
         """Answer for a sample that was passed on from here, or came so, once its entry is committed."""
-        assert type(record) is Enqueued, f"{record!r} came from no producer"
         self._accept(self._queues[record.queue], record.identity, index, is_master=False)
 
     def next_deadline(self) -> Nanoseconds:
@@ -159,7 +192,7 @@ class Producers:
             self.staging.stage(now, name, write)
         elif is_master:
             queue.receive(now, write)
-        elif identity in queue.held.known:
+        elif queue.held.knows(identity):
             self._accept(queue, identity, 0, is_master=False)
         elif index := self._log.uncommitted_index(name, identity):
             self._accept(queue, identity, index, is_master=False)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._members import GroupMembers
 from qsctl.core.high_availability.frames import Entry
-from qsctl.core.records import Enqueued
+from qsctl.core.records import Enqueued, EnqueuedRun
 from qsctl.instant import Nanoseconds
 
 ENTRIES_MAX: Final = 512
@@ -38,18 +38,36 @@ NEVER_NS: Final[Nanoseconds] = -(2**62)
 """In the place of an instant: a replica confirmed nothing yet."""
 
 
-def entries_that_fit(entries: Sequence[Entry], *, is_probe: bool = False) -> tuple[int, int]:
-    """Return how many entries one frame contains, and the octets of their payloads.
+EntryKind = TypeVar("EntryKind", bound=Entry)
+
+
+def entries_that_fit(entries: Sequence[EntryKind], *, is_probe: bool = False) -> tuple[Sequence[EntryKind], int]:
+    """Return the entries that one frame contains, and the octets of their payloads; a run is divided.
 
     A probe may contain none, any other frame at least the first.
     """
     total, bytes_max = 0, PROBE_BYTES_MAX if is_probe else FRAME_BYTES_MAX
-    for count, entry in enumerate(entries):
-        size = len(entry.payload) if type(entry) is Enqueued else 0
-        if (count or is_probe) and total + size > bytes_max:
-            return count, total
-        total += size
-    return len(entries), total
+    for at, entry in enumerate(entries):
+        sizes = _payload_sizes(entry)
+        if total + sum(sizes) <= bytes_max or (len(sizes) == 1 and not (at or is_probe)):
+            total += sum(sizes)
+            continue
+        count = 0
+        while total + sizes[count] <= bytes_max or not (at or count or is_probe):
+            total += sizes[count]
+            count += 1
+        if not count:
+            return entries[:at], total
+        assert isinstance(entry, EnqueuedRun)
+        return (*entries[:at], cast("EntryKind", entry.part(0, count))), total
+    return entries, total
+
+
+def _payload_sizes(entry: Entry) -> list[int]:
+    """Return the octets of each payload in an entry."""
+    if type(entry) is Enqueued:
+        return [len(entry.payload)]
+    return [*map(len, entry.payloads)] if type(entry) is EnqueuedRun else []
 
 
 class Peer:

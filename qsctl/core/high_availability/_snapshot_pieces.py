@@ -82,14 +82,13 @@ class SnapshotTransfer:
             and (self._is_resumed or not self._sent)
         ):
             first = self._next
-            piece = records[first : first + ENTRIES_MAX]
-            count, payload_bytes = entries_that_fit(piece)
+            piece, payload_bytes = entries_that_fit(records[first : first + ENTRIES_MAX])
             if not self._sent:
                 self._moved_at_ns = now
-            self._next += count
+            self._next += len(piece)
             self._sent.append((self._next, payload_bytes))
             self._unconfirmed_bytes += payload_bytes
-            yield first, piece[:count]
+            yield first, piece
 
     def _rewind(self, now: Nanoseconds) -> None:
         self._next = self._confirmed_count

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from qsctl.core.messages import Write
-from qsctl.core.records import Enqueued, QueueRecord, Record
+from qsctl.core.records import Enqueued, EnqueuedRun, QueueRecord, QueueStreamRecord, StreamRecord
 from qsctl.identity import Count, SampleIdentity
 from qsctl.instant import Nanoseconds
 
@@ -61,8 +61,43 @@ class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=23, gc=False):
     flags: int
 
 
-Entry: TypeAlias = QueueRecord | Ordered
-"""An entry on its way."""
+class OrderedRun(msgspec.Struct, frozen=True, array_like=True, tag=30, gc=False):
+    """The entries of samples of a run that their producer sends to all replicas directly, see `Ordered`.
+
+    Positions and sequence numbers are consecutive; `position` and `identity` are those of the first sample.
+    """
+
+    queue: str
+    position: Count
+    identity: SampleIdentity
+    count: Count
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    flags: int
+
+    def part(self, start: int, stop: int) -> OrderedRun:
+        """Return the entries of the samples between two offsets."""
+        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        return structs.replace(self, position=self.position + start, identity=identity, count=stop - start)
+
+    def singles(self) -> list[Ordered]:
+        """Return the entries one by one."""
+        writer_guid, number = self.identity.writer_guid, self.identity.sequence_number
+        return [
+            Ordered(
+                self.queue,
+                self.position + offset,
+                SampleIdentity(writer_guid, number + offset),
+                self.enqueued_at_ns,
+                self.expires_at_ns,
+                self.flags,
+            )
+            for offset in range(self.count)
+        ]
+
+
+Entry: TypeAlias = QueueStreamRecord | Ordered | OrderedRun
+"""An entry on its way, or several that are one object."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat", gc=False):
@@ -229,7 +264,7 @@ class Preference(msgspec.Struct, frozen=True, array_like=True, tag="preference",
     incarnation: int = 0
 
 
-Recorded = TypeVar("Recorded", bound=Record)
+Recorded = TypeVar("Recorded", bound=StreamRecord)
 
 OfMaster: TypeAlias = Entries | Heartbeat | Snapshot | SnapshotPiece
 """What only the master of an epoch sends; a replica confirms each."""
@@ -239,10 +274,15 @@ Frame: TypeAlias = Canvass | Vote | OfMaster | Confirmed | Roll | Relayed | Fare
 
 def for_witness(records: Sequence[Recorded]) -> list[Recorded]:
     """Return the records without the payloads of samples: a witness holds none."""
-    return [
-        structs.replace(record, payload=b"", payload_from=None) if type(record) is Enqueued else record
-        for record in records
-    ]
+    return [_without_payload(record) for record in records]
+
+
+def _without_payload(record: Recorded) -> Recorded:
+    if type(record) is Enqueued:
+        return structs.replace(record, payload=b"", payload_from=None)
+    if isinstance(record, EnqueuedRun):
+        return structs.replace(record, payloads=(b"",) * len(record.payloads))
+    return record
 
 
 def has_samples(frame: Frame) -> bool:

@@ -19,7 +19,7 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never, cast
 
 from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, GetStatus, MemberAction, StepDown
@@ -51,7 +51,9 @@ from qsctl.core.messages import (
     Delivery,
     Inbound,
     Outbound,
+    RunAccepted,
     RunAcknowledgment,
+    RunDelivery,
     Write,
     WriteAcknowledgment,
     WriteRun,
@@ -59,7 +61,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
-from qsctl.core.records import MembersChanged, QueueRecord
+from qsctl.core.records import MembersChanged, QueueStreamRecord
 from qsctl.core.statistics.status import ReplicationStatus
 from qsctl.errors import QsctlError, Refused
 from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
@@ -76,6 +78,9 @@ CREATIONS_MAX: Final = 10_000
 
 Intervention: TypeAlias = ForceQuorum | ChangeMembers | StepDown | Drain
 """Commands of operators about the replicas of a member."""
+
+_RESTING: Final = frozenset({Delivery, RunAccepted, RunDelivery, WriteAcknowledgment})
+"""The messages that rest on records about samples."""
 
 REFUSALS_MAX: Final = 100
 """Refused frames of which the reasons are kept for the driver; all are counted."""
@@ -249,8 +254,13 @@ class Member:
         others: list[Inbound] = []
         participant = topic = ""
         takers: Sequence[SharedReaderQueue] = ()
-        for message in self._by_single_samples(messages):
-            if type(message) is Write:
+        for message in messages:
+            if type(message) is WriteRun and (run_takers := self._takers(message.participant, message.topic_name)):
+                if others:
+                    self.engine.receive_all(now, others)
+                    others.clear()
+                self._write_run(now, message, run_takers)
+            elif type(message) is Write:
                 if message.topic_name != topic or message.participant != participant:
                     participant, topic = message.participant, message.topic_name
                     takers = self._takers(participant, topic)
@@ -288,14 +298,6 @@ class Member:
         if others:
             self.engine.receive_all(now, others)
         self._collect(now)
-
-    def _by_single_samples(self, messages: Iterable[Inbound]) -> Iterator[Inbound]:
-        """Yield messages in order, with a message for each sample of a run for replicated queues."""
-        for message in messages:
-            if type(message) is WriteRun and self._takers(message.participant, message.topic_name):
-                yield from message.singles()
-            else:
-                yield message
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
@@ -638,6 +640,17 @@ class Member:
             else:
                 replica.receive_write(now, queue, write)
 
+    def _write_run(self, now: Nanoseconds, writes: WriteRun, takers: Sequence[SharedReaderQueue]) -> None:
+        for queue in takers:
+            replica = self._by_queue.get(queue.name)
+            if replica is None:
+                queue.receive_run(now, writes)
+            elif queue.may_bar(writes):
+                for write in writes.singles():
+                    self._write(now, write, (queue,))
+            else:
+                replica.receive_run(now, queue, writes)
+
     def _collect(self, now: Nanoseconds) -> None:
         """Give the replicas what the engine did of theirs, and keep the rest for the turn."""
         if self.engine.hosted.outbox.is_empty:
@@ -648,7 +661,7 @@ class Member:
         for batch in ready.batches:
             replica = self.replicas.get(batch.stream)
             if replica is not None:
-                replica.append(now, batch.first_index, cast("list[QueueRecord]", batch.records))
+                replica.append(now, batch.first_index, cast("list[QueueStreamRecord]", batch.records))
             elif batch.stream in gone:
                 pass  # it goes with its queues
             else:
@@ -658,7 +671,7 @@ class Member:
             if type(message) is CommandReply and self.configuration and self.configuration.note_reply(message):
                 continue
             replica = self._by_queue.get(message.queue)
-            if former.get(message.queue) is not replica and type(message) in (Delivery, WriteAcknowledgment):
+            if former.get(message.queue) is not replica and type(message) in _RESTING:
                 continue  # what it rests on went with its queue, and was never committed
             if replica is not None:
                 replica.hold(message)

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from qsctl.core.high_availability._log import entry_count
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Frame
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import QueueRecord, QueueStreamRecord
 
 
 class SnapshotWrite(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +37,7 @@ class LogWrite(msgspec.Struct, frozen=True, gc=False):
     truncate_from: int = 0
     """0: nothing is taken back."""
     first_index: int = 0
-    records: Sequence[QueueRecord] = ()
+    records: Sequence[QueueStreamRecord] = ()
 
 
 class Outgoing:
@@ -68,7 +69,7 @@ class Outgoing:
         """Ask for the epoch and vote to be kept."""
         self._enter(LogWrite(self._stream, self._number + 1, hard_state=state), None)
 
-    def write_records(self, first_index: int, records: Sequence[QueueRecord], *, truncates: bool) -> None:
+    def write_records(self, first_index: int, records: Sequence[QueueStreamRecord], *, truncates: bool) -> None:
         """Ask for records to be appended, in the place of those from `first_index` on if it `truncates`."""
         if truncates:
             # What is asked for already and not durable yet reaches no further than this.
@@ -81,7 +82,7 @@ class Outgoing:
             first_index=first_index,
             records=tuple(records),
         )
-        self._enter(write, first_index + len(records) - 1)
+        self._enter(write, first_index + entry_count(records) - 1)
 
     def write_snapshot(self, index: int, records: Sequence[QueueRecord]) -> None:
         """Request that records up to an index replace all entries."""

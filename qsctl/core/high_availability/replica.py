@@ -28,11 +28,11 @@ from qsctl.core.high_availability._allegiance import Allegiance
 from qsctl.core.high_availability._clients import Clients
 from qsctl.core.high_availability._disk_watch import DiskWatch
 from qsctl.core.high_availability._epochs import SeenEpochs
-from qsctl.core.high_availability._followed import Fed, Followed, Unplayable
+from qsctl.core.high_availability._followed import Fed, FedByRuns, Followed, Unplayable
 from qsctl.core.high_availability._groups import EARLIER, incarnation_of, is_of_another_group, right_group
 from qsctl.core.high_availability._hand_over import HandOver
 from qsctl.core.high_availability._learner import Formation, Learner
-from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability._log import EMPTY, LastEntry, LogSnapshot, ReplicatedLog, behind, entry_count
 from qsctl.core.high_availability._mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability._member_changes import MemberChanges
 from qsctl.core.high_availability._members import WITNESS, GroupMembers
@@ -62,9 +62,24 @@ from qsctl.core.high_availability.frames import (
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.high_availability.versions import CONDITIONS, PREFERENCES, Versions
-from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
+from qsctl.core.messages import (
+    AckResponse,
+    Delivery,
+    Outbound,
+    RunDelivery,
+    Write,
+    WriteAcknowledgment,
+    WriteRun,
+)
 from qsctl.core.queue.settings import ReplicationSettings
-from qsctl.core.records import EpochBegan, MembersChanged, QueueRecord, ReplicaRejoined, SendsAhead
+from qsctl.core.records import (
+    EpochBegan,
+    MembersChanged,
+    QueueRecord,
+    QueueStreamRecord,
+    ReplicaRejoined,
+    SendsAhead,
+)
 from qsctl.errors import Refused
 from qsctl.identity import DrawIncarnation, Incarnation, no_incarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -354,9 +369,14 @@ class Replica:
         if not self.is_failed:
             self.producers.receive(now, queue, write, is_master=self.is_master)
 
+    def receive_run(self, now: Nanoseconds, queue: FedByRuns, writes: WriteRun) -> None:
+        """Process samples that their producer sent here together."""
+        if not self.is_failed:
+            self.producers.receive_run(now, queue, writes, is_master=self.is_master)
+
     # What the queues recorded, as the master's.
 
-    def append(self, now: Nanoseconds, first_index: int, records: Sequence[QueueRecord]) -> None:
+    def append(self, now: Nanoseconds, first_index: int, records: Sequence[QueueStreamRecord]) -> None:
         """Put what the master's queues recorded into the log, and send it to the others."""
         assert self.mastery is not None, f"{self.name} is {self.role} of {self.stream} and recorded {records!r}"
         assert first_index == self.log.last_index + 1, "the queues are in the state of the log's last entry"
@@ -822,7 +842,9 @@ class Replica:
         if type(message) is WriteAcknowledgment and message.response == AckResponse.REJECTED:
             self.producers.reject(message.queue, message.identity)
         elif self.mastery is None:
-            assert type(message) is not Delivery, f"{self.name} is {self.role} of {self.stream} and delivers"
+            assert not isinstance(message, Delivery | RunDelivery), (
+                f"{self.name} is {self.role} of {self.stream} and delivers"
+            )
             self.clients.release(message)
         else:
             self.clients.hold(message)
@@ -859,7 +881,7 @@ class Replica:
             self._confirm(entries, log.last_before(entries.previous_index), agreed=False)
             return ""
         conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
-        lacking = entries.records[conflict - first_index :]
+        lacking = behind(entries.records, conflict - first_index)
         if lacking and conflict <= log.commit_index:  # without any it is a frame that came late, or again
             return f"its entry {conflict} contradicts the one that is committed"
         records, passed_on = self.producers.staging.take(lacking)
@@ -871,13 +893,14 @@ class Replica:
             log.append(records)
             self._look_at_members(now)
             self.outgoing.write_records(conflict, records, truncates=truncates)
-            for place in passed_on:
-                self.producers.accept(records[place], conflict + place)
-        matched = conflict - 1 + len(records)
+            for count, record in passed_on:
+                self.producers.accept(record, conflict + count)
+        taken_count = entry_count(records)
+        matched = conflict - 1 + taken_count
         if self.ballot.awaits_beginning or not self._commit_to(now, min(entries.commit_index, matched)):
             self._confirm(entries, 0, agreed=False)
             return ""
-        lacks_payload = len(records) < len(lacking)
+        lacks_payload = taken_count < entry_count(lacking)
         self._confirm(entries, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
         return ""
 

@@ -33,7 +33,10 @@ PREFERENCES: Final = 9
 WITNESSES: Final = 10
 """Version from which on a member follows a list of members with witnesses."""
 
-VERSION: Final = 10
+RUNS: Final = 11
+"""Version from which on a member receives the entries of a run of samples as one object."""
+
+VERSION: Final = 11
 """Version of this program. 4: frames of unknown kinds are skipped one by one."""
 
 NOTED_MAX: Final = 256

@@ -10,8 +10,8 @@ recorded and counted by ranges, with one octet of state for each sample; samples
 delivery with a step. A sample with an unusual step becomes an object of its own and never joins its run again. The
 transport makes runs of at least `RUN_SAMPLES_MIN` samples (`transport.dds.wire.frames`); the codec of the log divides
 them again, so that a restart restores single samples. Samples are enqueued one by one where a rule may distinguish
-them: in queues that are replicated or route replies, where samples wait outside, where payloads are on disk only, and
-where a limit is near. Metrics, recordings and traces are made from one event a range and step.
+them: in queues that route replies, where samples wait outside, where payloads are on disk only, and where a limit is
+near. Metrics, recordings and traces are made from one event a range and step.
 
 The table shows the rate of completed lifecycles in the core, as a multiple of that of single samples: processor time,
 both measured in turn in one process, payloads of 256 B, batches of 100, including statistics but not the creation of

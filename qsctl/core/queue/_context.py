@@ -33,7 +33,6 @@ class QueueContext:
         journaled: whether records are written.
         keeps_payloads: whether every payload stays in memory, whatever the settings.
         stream: receives the records; None: a stream of the queue's own.
-        makes_runs: whether samples that arrive together may be held as a run.
     """
 
     __slots__ = (
@@ -49,7 +48,6 @@ class QueueContext:
         "is_suspended",
         "journaled",
         "label",
-        "makes_runs",
         "name",
         "on_disk_over_bytes",
         "outbox",
@@ -72,7 +70,6 @@ class QueueContext:
         journaled: bool,
         keeps_payloads: bool,
         stream: OpenStream | None = None,
-        makes_runs: bool = True,
     ) -> None:
         self.name = name
         self.label = label
@@ -82,7 +79,6 @@ class QueueContext:
         self.outbox = outbox
         self.sleeper = sleeper
         self.journaled = journaled
-        self.makes_runs = makes_runs
         self.stream = outbox.open_stream(name) if stream is None else stream
         self.held = Held()
         self.acknowledges = settings.app_ack_sample_to_producer

@@ -173,7 +173,6 @@ class Entry:
             or size_bytes_max > context.on_disk_over_bytes
             or self._reader_cache.arrivals
             or self._groups.routes
-            or not context.makes_runs
             or (self._is_limited and not self._limits.has_room_beyond(count, total_bytes))
             or not held.admits_run(first, count)
         ):
@@ -409,6 +408,10 @@ class Entry:
         if self._outbox.holds_back and not write.waits_when_full and not self._held.knows(write.identity):
             return _NOT_STORED
         return None
+
+    def may_bar(self, writes: WriteRun) -> bool:
+        """Return whether no replica of this queue could enqueue one of these samples, see `bar`."""
+        return self._outbox.holds_back or max(map(len, writes.payloads)) > self._context.size_bytes_max
 
     def _obstacle_to(self, size_bytes: int) -> BounceReason | None:
         """Return which of the limits a sample of this size exceeds now; None: none."""

@@ -129,9 +129,8 @@ class Removal:
     def end_range(self, now: Nanoseconds, run: Run, offsets: range, count: int, sent_at_ns: Nanoseconds) -> None:
         """Remove acknowledged samples of a run, which were sent at one instant."""
         if self._journaled:
-            first = run.position
-            positions = range(first + offsets.start, first + offsets.stop, offsets.step)
-            self._stream.record_run(RemovedRun(self._name, positions, _DELIVERED))
+            position = run.position + offsets.start
+            self._stream.record_run(RemovedRun(self._name, position, count, offsets.step, _DELIVERED))
         size_bytes = run.size_bytes_of(offsets)
         identity = SampleIdentity(run.writer_guid, run.first_number + offsets.start)
         self._outbox.events.append(

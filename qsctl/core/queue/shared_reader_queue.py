@@ -10,7 +10,7 @@ common state is in `_context`. No clock is read: `now` never runs backwards.
 from __future__ import annotations
 
 from qsctl.core.events import BounceReason, ReturnReason
-from qsctl.core.messages import ConsumerAvailability, ConsumerJoined, ConsumerLeft, Write
+from qsctl.core.messages import ConsumerAvailability, ConsumerJoined, ConsumerLeft, Write, WriteRun
 from qsctl.core.queue._context import QueueContext
 from qsctl.core.queue._delivery import Deliveries
 from qsctl.core.queue._entry import Entry
@@ -113,7 +113,6 @@ class SharedReaderQueue:
             journaled=journaled,
             keeps_payloads=keeps_payloads,
             stream=dead_letters.stream if is_replicated and dead_letters is not None else None,
-            makes_runs=not is_replicated,
         )
         self.be(NIL_INCARNATION if is_replicated else incarnation)
         self._put_together({}, routes=routes)
@@ -190,6 +189,10 @@ class SharedReaderQueue:
     def bar(self, write: Write) -> BounceReason | None:
         """Return why no replica could enqueue a sample, or None; see `Entry.bar`."""
         return self._entry.bar(write)
+
+    def may_bar(self, writes: WriteRun) -> bool:
+        """Return whether no replica could enqueue one of these samples, see `Entry.may_bar`."""
+        return self._entry.may_bar(writes)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
         """Add a consumer behind the others; if it has joined before, only change its threshold and reception."""

@@ -15,13 +15,13 @@ from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import QueueRecord, one_by_one
 from qsctl.storage.replicas.replica_log import ReplicaLog
 from qsctl.storage.replicas.replica_operations import RecordsCodec
 from qsctl.storage.replicas.replica_stream import Operation, StateSet, StoredHardState, StoredStream
 
 RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[QueueRecord]).decode)
-"""Whole records, as replicas send them to each other: a replica keeps all payloads in memory."""
+"""Whole single records: a replica keeps all payloads in memory. Every version reads them."""
 
 
 RECORD_BYTES: Final = 48
@@ -55,7 +55,8 @@ def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operatio
             snapshot = write.snapshot
             yield from log.snapshot(write.stream, snapshot.index, snapshot.records)
         if write.records or write.truncate_from:
-            yield from log.append(write.stream, write.first_index, write.records, truncates=write.truncate_from > 0)
+            records = list(one_by_one(write.records))
+            yield from log.append(write.stream, write.first_index, records, truncates=write.truncate_from > 0)
 
 
 def present(replicas: Iterable[Replica]) -> dict[str, StoredStream]:
@@ -76,7 +77,7 @@ def live_bytes(replicas: Iterable[Replica]) -> int:
 
 def _written(replica: Replica) -> StoredStream:
     log = replica.log
-    records = list(log.records_from(log.base.index + 1, len(log)))
+    records = list(one_by_one(log.records_from(log.base.index + 1, len(log))))
     return StoredStream(_stored_state(replica.ballot.state), log.base.index, log.base.records, records)
 
 

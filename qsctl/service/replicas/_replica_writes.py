@@ -17,7 +17,7 @@ from qsctl.core.high_availability.member import OF_NO_REPLICA, WRITES_MAX, Membe
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import StoredLog
-from qsctl.core.records import Enqueued
+from qsctl.core.records import payload_bytes_of
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.replicas import _replica_stores as replica_stores
@@ -211,5 +211,4 @@ class ReplicaWrites:
 
 
 def _payload_bytes(write: LogWrite) -> int:
-    records = itertools.chain(write.records, () if write.snapshot is None else write.snapshot.records)
-    return sum(len(record.payload) for record in records if type(record) is Enqueued)
+    return payload_bytes_of(write.records) + (0 if write.snapshot is None else payload_bytes_of(write.snapshot.records))

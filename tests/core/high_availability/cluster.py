@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from qsctl.core import records
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability._log import LogSnapshot
 from qsctl.core.high_availability.ballot import HardState
@@ -25,6 +26,8 @@ from qsctl.core.messages import (
     Outbound,
     Write,
     WriteAcknowledgment,
+    WriteRun,
+    one_by_one,
 )
 from qsctl.core.queue.settings import (
     PersistenceKind,
@@ -84,7 +87,7 @@ class Store:
             del self.records[write.truncate_from - self.snapshot_index - 1 :]
         if write.records:
             assert write.first_index == self.snapshot_index + len(self.records) + 1
-            self.records += write.records
+            self.records += records.one_by_one(write.records)
 
     def compact(self, base: LogSnapshot) -> None:
         """Replace the records up to a snapshot that the replica has in memory, as a driver does in its own time."""
@@ -111,6 +114,8 @@ class Process:
         self.is_up = False
         self.syncs = True
         self.compacted_over_count = 8_192
+        self.version = VERSION
+        """That of its letters."""
         self.configuration: ReplicationSettings | None = None
         """How the configuration is replicated."""
         self.is_joining = False
@@ -183,7 +188,7 @@ class Process:
             self.sent += released.messages
 
     def deliveries(self) -> list[Delivery]:
-        return [each for each in self.sent if isinstance(each, Delivery)]
+        return [each for each in one_by_one(self.sent) if isinstance(each, Delivery)]
 
     def replies(self) -> dict[int, tuple[str, str]]:
         """What commands were answered, by their numbers: return code and text."""
@@ -197,7 +202,7 @@ class Process:
         """Which sample, by its number, was answered what."""
         return [
             (each.identity.sequence_number, int(each.response))
-            for each in self.sent
+            for each in one_by_one(self.sent)
             if isinstance(each, WriteAcknowledgment)
         ]
 
@@ -277,7 +282,7 @@ class Cluster:
     def gather(self, process: Process) -> None:
         for recipient, frame in process.member.pop_frames():
             if recipient in self.processes:  # else it is a placeholder
-                self[recipient].member.versions.note(process.name, VERSION)
+                self[recipient].member.versions.note(process.name, process.version)
             self.frames.append((process.name, recipient, frame))
 
     def run_for(self, duration_ns: Nanoseconds) -> None:
@@ -318,6 +323,10 @@ class Cluster:
 def write(number: int, payload: bytes = b"", attempt: int = 1, flags: int = 0, topic: str = "Orders") -> Write:
     identity = SampleIdentity(WRITER, number)
     return Write("P", topic, identity, payload or b"sample %d" % number, flags=flags, attempt=attempt)
+
+
+def write_run(first: int, payloads: Sequence[bytes], attempt: int = 1) -> WriteRun:
+    return WriteRun("P", "Orders", SampleIdentity(WRITER, first), tuple(payloads), attempt=attempt)
 
 
 def join(guid: Guid = READER, name: str = STREAM, threshold: int | None = None) -> ConsumerJoined:

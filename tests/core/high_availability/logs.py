@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability._members import GroupMembers
-from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
-from qsctl.identity import SampleIdentity
+from qsctl.core.records import Enqueued, EnqueuedRun, EpochBegan, QueueRecord
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, SampleIdentity
 from tests.core.high_availability.cluster import STREAM, WRITER
 
 
@@ -17,6 +17,11 @@ def began(epoch: int) -> EpochBegan:
 
 def enqueued(number: int) -> Enqueued:
     return Enqueued(STREAM, number, SampleIdentity(WRITER, number), 0, 0, payload=b"sample")
+
+
+def enqueued_run(first: int, *payloads: bytes) -> EnqueuedRun:
+    identity = SampleIdentity(WRITER, first)
+    return EnqueuedRun(STREAM, first, identity, payloads, 0, 0, NIL_GUID, NIL_GUID, NIL_IDENTITY, NIL_GUID, 0)
 
 
 def log_of(*records: QueueRecord) -> ReplicatedLog:

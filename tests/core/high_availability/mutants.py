@@ -36,6 +36,7 @@ from qsctl.core.high_availability._octets_behind import OctetsBehind
 from qsctl.core.high_availability._preferences import Preferences
 from qsctl.core.high_availability._snapshot_pieces import ArrivingSnapshot
 from qsctl.core.high_availability._steady_time import SteadyTime
+from qsctl.core.high_availability._uncommitted import UncommittedSamples
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.cluster_configuration import ClusterConfiguration
 from qsctl.core.high_availability.compaction import ReplicaCompaction
@@ -54,7 +55,7 @@ from qsctl.core.high_availability.frames import (
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.versions import VERSION, Versions
-from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment, WriteRun
 from qsctl.core.queue.restore import QueueReplay
 from qsctl.core.records import Assigned, Enqueued, MembersChanged, QueueRecord, ReplicaRejoined
 from qsctl.identity import SampleIdentity
@@ -207,7 +208,7 @@ def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
         if (
             not is_master
             and self._allegiance.has_lost_master(now)
-            and write.identity not in queue.held.known
+            and not queue.held.knows(write.identity)
             and self._log.uncommitted_index(queue.name, write.identity)
         ):
             self.staging.note_attempt(queue.name, write)
@@ -739,6 +740,31 @@ def sends_pieces_to_any_version(patch: pytest.MonkeyPatch) -> None:
 def sends_heartbeats_to_any_version(patch: pytest.MonkeyPatch) -> None:
     """A master sends heartbeats alone to a member that does not know them."""
     patch.setattr(mastery, "HEARTBEATS", 0)
+
+
+@breaks(18)
+def sends_runs_to_any_version(patch: pytest.MonkeyPatch) -> None:
+    """A master sends the entries of a run as one to a member that does not know such entries."""
+    patch.setattr(mastery, "RUNS", 0)
+
+
+@breaks(5)
+def overlooks_runs_that_are_not_committed(patch: pytest.MonkeyPatch) -> None:
+    """A replica rejects a sample of a run that is in its log and not committed."""
+    patch.setattr(UncommittedSamples, "add_run", lambda self, record, index: None)
+    patch.setattr(UncommittedSamples, "commit_run", lambda self, record: None)
+
+
+@breaks(4)
+def takes_a_run_of_which_it_lacks_samples(patch: pytest.MonkeyPatch) -> None:
+    """A slave takes a run for whole once its first sample waits there."""
+    take = staging.Staging._take_run
+
+    def take_first(self: staging.Staging, queue: str, first: SampleIdentity, count: int) -> WriteRun | None:
+        run = self._run_of(queue, first)
+        return take(self, queue, first, count) if run is None else run.writes
+
+    patch.setattr(staging.Staging, "_take_run", take_first)
 
 
 @breaks(18)

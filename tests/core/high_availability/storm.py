@@ -7,8 +7,17 @@ from random import Random
 from qsctl.core.admin.command import ChangeMembers, MemberAction
 from qsctl.core.high_availability._staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.high_availability.frames import Frame, for_witness
-from qsctl.core.high_availability.versions import VERSION
-from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
+from qsctl.core.high_availability.versions import RUNS
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    Delivery,
+    RunAccepted,
+    RunAcknowledgment,
+    RunDelivery,
+    SampleFlag,
+    WriteAcknowledgment,
+)
 from qsctl.core.records import MembersChanged, QueueRecord
 from tests.core.high_availability.cluster import (
     OTHER_READER,
@@ -22,6 +31,7 @@ from tests.core.high_availability.cluster import (
     join,
     queue,
     write,
+    write_run,
 )
 from tests.core.high_availability.member_commands import RESOURCE, command
 
@@ -42,14 +52,26 @@ class Storm:
     """A cluster, its producer and its consumers, and what must hold of them."""
 
     def __init__(
-        self, seed: int, size: int, *, volatile: bool = False, synchronizes: bool = True, changes_members: bool = False
+        self,
+        seed: int,
+        size: int,
+        *,
+        volatile: bool = False,
+        synchronizes: bool = True,
+        changes_members: bool = False,
+        by_runs: bool = False,
     ) -> None:
         self.random = Random(seed)
         self.cluster = Cluster(
             size,
             queue(instances=size, volatile=volatile, replication={"synchronize_consumer_assignment": synchronizes}),
         )
+        self.by_runs = by_runs
+        self.run_count = 0
+        """Deliveries of several samples."""
         for process in self.cluster:
+            if by_runs and self.random.random() < 0.15:
+                process.version = RUNS - 1
             process._jitter = self.random.random
             process.compacted_over_count = 12
             process.start(0)
@@ -94,7 +116,7 @@ class Storm:
         cluster, random = self.cluster, self.random
         for recipient, frame in process.member.pop_frames():
             if recipient in cluster.processes:
-                cluster[recipient].member.versions.note(process.name, VERSION)
+                cluster[recipient].member.versions.note(process.name, process.version)
             for _ in range(random.choice((1, 1, 1, 2))):
                 if (process.name, recipient) not in cluster.cuts and random.random() >= self.loss:
                     delay_ns = random.choice((1, 1, 2, 7)) * STEP_NS
@@ -117,10 +139,14 @@ class Storm:
                 assert (first_epoch, for_witness([first])) == (epoch, for_witness([record]))
         sent, process.sent = process.sent, []
         for message in sent:
-            if isinstance(message, WriteAcknowledgment):
-                self.hear(process.name, message)
-            elif isinstance(message, Delivery):
-                self.consume(process, message)
+            if isinstance(message, WriteAcknowledgment | RunAccepted):
+                for answer in message.singles():
+                    self.hear(process.name, answer)
+            elif isinstance(message, RunDelivery) and random.random() < 0.7:
+                self.consume_run(process, message)
+            elif isinstance(message, Delivery | RunDelivery):
+                for delivery in message.singles():
+                    self.consume(process, delivery)
 
     def hear(self, name: str, answer: WriteAcknowledgment) -> None:
         number = answer.identity.sequence_number
@@ -135,16 +161,31 @@ class Storm:
                 self.rejected.add(number)
 
     def consume(self, process: Process, delivery: Delivery) -> None:
+        self.check(delivery)
+        number = delivery.identity.sequence_number
+        if self.random.random() < 0.8:
+            self.done.add(number)
+            answer = Acknowledgment(STREAM, delivery.consumer_guid, delivery.identity)
+            process.run(self.cluster.now, [answer])
+
+    def consume_run(self, process: Process, delivery: RunDelivery) -> None:
+        """Acknowledge some of the first samples that came together, and never the others."""
+        self.run_count += 1
+        for each in delivery.singles():
+            self.check(each)
+        count = self.random.choice((len(delivery.payloads), self.random.randint(0, len(delivery.payloads))))
+        first, step = delivery.identity.sequence_number, delivery.step
+        self.done.update(range(first, first + count * step, step))
+        answer = RunAcknowledgment(STREAM, delivery.consumer_guid, delivery.identity, count, step)
+        process.run(self.cluster.now, [answer])
+
+    def check(self, delivery: Delivery) -> None:
         number = delivery.identity.sequence_number
         assert delivery.payload == payload_of(number)
         assert number not in self.rejected, f"{number} was rejected by all and delivered"
         if not delivery.flags & SampleFlag.REDELIVERED:
             self.delivered[number] = self.delivered.get(number, 0) + 1
             assert self.delivered[number] == 1, f"{number} came twice without the flag"
-        if self.random.random() < 0.8:
-            self.done.add(number)
-            answer = Acknowledgment(STREAM, delivery.consumer_guid, delivery.identity)
-            process.run(self.cluster.now, [answer])
 
     def write(self, number: int) -> None:
         """Write a sample to all members, or some; what was rejected by all is not written again."""
@@ -157,6 +198,22 @@ class Storm:
         self.asked.setdefault(number, set()).update(process.name for process in asked)
         for process in asked:
             process.run(self.cluster.now, [write(number, payload_of(number), attempt)])
+        for process in asked:
+            self.look(process)
+
+    def write_run(self, count: int) -> None:
+        """Write new samples to all members, or some, which may receive them in other parts."""
+        numbers = range(self.next_number, self.next_number + count)
+        self.next_number += count
+        asked = [process for process in self.cluster if self.random.random() < 0.9]
+        for number in numbers if asked else ():
+            self.attempts[number] = 1
+            self.asked[number] = {process.name for process in asked}
+        for process in asked:
+            at = self.random.choice((0, 0, 0, self.random.randrange(count)))
+            parts = [numbers[:at], numbers[at:]] if at else [numbers]
+            for part in parts:
+                process.run(self.cluster.now, [write_run(part[0], [*map(payload_of, part)])])
         for process in asked:
             self.look(process)
 
@@ -258,7 +315,9 @@ class Storm:
         for _ in range(steps):
             self.step()
             dice = self.random.random()
-            if dice < 0.15:
+            if dice < 0.1 and self.by_runs:
+                self.write_run(self.random.randint(2, 12))
+            elif dice < 0.15:
                 self.write(self.next_number)
                 self.next_number += 1
             elif dice < 0.3:

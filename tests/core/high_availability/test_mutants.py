@@ -17,6 +17,7 @@ from tests.core.high_availability import (
     test_frames,
     test_learners,
     test_log,
+    test_log_of_runs,
     test_mastery,
     test_member_changes,
     test_member_status,
@@ -26,6 +27,7 @@ from tests.core.high_availability import (
     test_replay,
     test_samples,
     test_snapshots,
+    test_staged_runs,
     test_take_over,
     test_versions,
     test_witnesses,
@@ -102,6 +104,13 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     ),
     "sends pieces to any version": partial(test_snapshots.test_only_members_that_understand_pieces_are_sent_some, True),
     "sends heartbeats to any version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
+    "sends runs to any version": test_versions.test_entries_of_a_run_are_single_ones_for_a_member_of_an_earlier_version,
+    "overlooks runs that are not committed": partial(
+        test_log_of_runs.test_log_of_runs_is_the_log_of_its_single_records, 1
+    ),
+    "takes a run of which it lacks samples": partial(
+        test_staged_runs.test_samples_wait_in_a_run_as_they_do_one_by_one, 1
+    ),
     "takes all for its own version": test_versions.test_version_of_a_member_follows_its_upgrade_and_its_downgrade,
     "forms at the first answers": (
         test_learners.test_a_new_replica_that_asked_for_long_waits_for_the_answers_beside_the_first_ones

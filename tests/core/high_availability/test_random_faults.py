@@ -22,6 +22,20 @@ def test_nothing_accepted_is_lost_under_random_faults(seed: int, size: int, vola
 
 
 @pytest.mark.campaign
+@pytest.mark.slow(beyond=4)
+@pytest.mark.parametrize("synchronizes", [True, False])
+@pytest.mark.parametrize("volatile", [False, True])
+@pytest.mark.parametrize("ten", range(trials("QSCTL_TEST_STORMS_OF_RUNS", 1, 50)))
+def test_nothing_accepted_is_lost_where_samples_are_runs(ten: int, volatile: bool, synchronizes: bool) -> None:
+    run_count = 0
+    for seed in range(10 * ten, 10 * ten + 10):
+        storm = Storm(seed, 3 if seed % 3 else 5, volatile=volatile, synchronizes=synchronizes, by_runs=True)
+        storm.run(400)
+        run_count += storm.run_count
+    assert run_count > 20, "samples are delivered together"
+
+
+@pytest.mark.campaign
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("ten", range(trials("QSCTL_TEST_MEMBER_CHANGES", 3, 60)))
 def test_nothing_accepted_is_lost_while_members_change_under_random_faults(ten: int) -> None:

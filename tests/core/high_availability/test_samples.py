@@ -6,10 +6,21 @@ import msgspec
 import pytest
 
 from qsctl.core.high_availability.frames import Entries, Ordered, Relayed
-from qsctl.core.messages import ConsumerLeft, RunAcknowledgment, SampleFlag, WriteAcknowledgment, WriteRun
+from qsctl.core.messages import ConsumerLeft, RunAccepted, RunAcknowledgment, SampleFlag, WriteAcknowledgment, WriteRun
 from qsctl.core.records import Enqueued
 from qsctl.identity import Guid, SampleIdentity
-from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
+from tests.core.high_availability.cluster import (
+    STREAM,
+    TIMEOUT_NS,
+    WRITER,
+    Cluster,
+    Process,
+    held,
+    join,
+    queue,
+    write,
+    write_run,
+)
 
 LARGE = b"x" * 1_000
 OTHER = Guid(b"o" * 16)
@@ -270,3 +281,19 @@ def test_a_run_of_samples_is_written_to_a_replicated_queue_one_by_one_and_in_ord
     assert len(held(slave)) == 11, "only the master is answered"
     cluster.send(master.name, answered)
     cluster.run_until(lambda: all(len(held(process)) == 2 for process in cluster))
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_run_that_comes_late_to_a_slave_is_accepted_there_once_it_is_committed(is_committed: bool) -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    slave = slave_of(cluster, master)
+    run = write_run(1, [b"x"] * 9)
+    cluster.send(master.name, run)
+    cluster.run_until(slave.replica.log.uncommitted)
+    if is_committed:
+        cluster.run_until(lambda: len(held(slave)) == 9)
+    cluster.send(slave.name, run)
+    assert bool(slave.sent) == is_committed
+    cluster.run_until(lambda: slave.sent)
+    assert slave.sent == [RunAccepted(STREAM, SampleIdentity(WRITER, 1), 9)]

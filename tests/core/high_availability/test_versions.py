@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.admin.command import ChangeMembers, MemberAction
-from qsctl.core.high_availability.versions import EARLIEST, VERSION, Versions
-from tests.core.high_availability.cluster import TIMEOUT_NS, acknowledge, held, join, write
+from qsctl.core.high_availability.frames import Entries, Ordered, OrderedRun
+from qsctl.core.high_availability.versions import EARLIEST, RUNS, VERSION, Versions
+from qsctl.core.records import Assigned, AssignedRun, Enqueued, EnqueuedRun
+from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, acknowledge, held, join, write, write_run
 from tests.core.high_availability.member_commands import RESOURCE, command
 from tests.core.high_availability.version_3 import MixedCluster
 
@@ -54,6 +56,25 @@ def test_version_of_a_member_follows_its_upgrade_and_its_downgrade() -> None:
     cluster.of_version_3 = {"b"}
     cluster.run_for(2 * TIMEOUT_NS)  # it drops letters with heartbeats, until it sends one itself
     assert versions.common("bc") == EARLIEST
+
+
+def test_entries_of_a_run_are_single_ones_for_a_member_of_an_earlier_version() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    earlier, other = [each for each in cluster if each is not master]
+    earlier.version = RUNS - 1
+    cluster.run_for(TIMEOUT_NS)
+    cluster.send(master.name, join())
+    kinds: dict[str, set[type]] = {earlier.name: set(), other.name: set()}
+    cluster.send_all(write_run(1, [b"x" * 100] * 8), write_run(9, [b"x"] * 8))
+    for _ in range(5):
+        for _, recipient, frame in cluster.frames:
+            if isinstance(frame, Entries):
+                kinds[recipient] |= {*map(type, frame.records)}
+        cluster.tick()
+    assert kinds == {earlier.name: {Ordered, Enqueued, Assigned}, other.name: {OrderedRun, EnqueuedRun, AssignedRun}}
+    cluster.run_for(TIMEOUT_NS)
+    assert held(earlier) == held(other) == held(master) == [f"{number} sent" for number in range(1, 17)]
 
 
 def test_a_change_of_members_is_refused_while_a_member_cannot_replay_it() -> None:

@@ -27,6 +27,7 @@ from qsctl.core.high_availability.frames import (
     Frame,
     Heartbeat,
     Ordered,
+    OrderedRun,
     Preference,
     Relayed,
     Roll,
@@ -37,13 +38,17 @@ from qsctl.core.high_availability.frames import (
 from qsctl.core.high_availability.versions import EARLIEST
 from qsctl.core.records import (
     Assigned,
+    AssignedRun,
     ConfigurationKnown,
     Enqueued,
+    EnqueuedRun,
     EpochBegan,
     MembersChanged,
     Remembered,
+    RemovedRun,
     ReplicaRejoined,
     Returned,
+    RunRecord,
 )
 from qsctl.errors import UNREADABLE, QsctlError
 from qsctl.identity import GUID_SIZE_BYTES, NIL_GUID
@@ -62,6 +67,9 @@ NUMBER_MAX: Final = 2**63 - 1
 LETTER_FORMAT: Final = 3
 """The format of letters: an array that begins with this number. It changes only where earlier members could not read a
 letter at all. Letters of versions before 1.0 began with the names of the members."""
+
+RUN_COUNT_MAX: Final = 65_536
+"""Bound of the number of samples in one entry: a few octets must not be millions of entries."""
 
 MEMBERS_MAX: Final = 64
 KIND_CHARACTERS_MAX: Final = 32
@@ -350,6 +358,8 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
             _check_numbers(record.attempt)
         elif type(record) is Ordered:
             _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags)
+        elif isinstance(record, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun):
+            _check_run(record)
         elif type(record) is Returned:
             _check_numbers(record.attempts)
             _check_guids(*record.past_holders)
@@ -366,6 +376,24 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
                 check_hostable(record)
             except QsctlError as error:
                 raise Malformed(f"a configuration that no service can have: {error.message}") from error
+
+
+def _check_run(run: RunRecord | OrderedRun) -> None:
+    if not 0 < run.count <= RUN_COUNT_MAX:
+        raise Malformed(f"an entry of {run.count} samples")
+    if isinstance(run, EnqueuedRun | OrderedRun):
+        _check_numbers(run.enqueued_at_ns, run.expires_at_ns, run.flags)
+        _check_numbers(run.identity.sequence_number + run.count, run.position + run.count)
+    if isinstance(run, EnqueuedRun) and run.related_source_guid is not NIL_GUID:
+        _check_guids(run.related_source_guid)
+    elif isinstance(run, AssignedRun):
+        _check_numbers(run.position + run.count)
+        if not run.consumers:
+            raise Malformed("samples that are assigned to no consumer")
+    elif isinstance(run, RemovedRun):
+        _check_numbers(run.position + run.count * run.step)
+        if not run.step:
+            raise Malformed("samples of one position")
 
 
 class Assembly:

@@ -343,13 +343,16 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write | 
 
 
 def _run_of(head: bytes, low: int, route: bytes, participant: str, topic_name: str) -> WriteRun | None:
-    """Return a run that begins with this sample, without payloads; None if it has the number of an attempt."""
+    """Return a run that begins with this sample, without payloads; None if its number is negative."""
     flags, lifespan, writer, high = _COMMON.unpack(head)
-    if high < 0 or flags > FLAGS_MASK:
+    if high < 0:
         return None
     identity = SampleIdentity(writer, high << 32 | low)
     lifespan_ns = INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan)
-    return WriteRun(participant, topic_name, identity, (), *_members_of(route), flags, lifespan_ns)
+    attempt = flags >> _ATTEMPT_SHIFT
+    return WriteRun(
+        participant, topic_name, identity, (), *_members_of(route), flags & FLAGS_MASK, lifespan_ns, attempt
+    )
 
 
 def _writes(samples: Sequence[tuple[Any, ...]], participant: str, topic_name: str) -> list[Write]:
@@ -551,16 +554,14 @@ def flags_of(write: Write) -> int:
 
 def pack_replica_answers(answers: Iterable[WriteAcknowledgment | RunAccepted]) -> list[bytes]:
     """Return the octets of each answer of a replica inside a frame: with the attempt it answers, and the reason."""
-    return [
-        pack_answer(
-            each.identity,
-            each.response | each.attempt << _ATTEMPT_SHIFT | (LACKS_MASTER if each.lacks_master else 0)
-            if each.attempt
-            else each.response,
-        )
-        for several in answers
-        for each in several.singles()
-    ]
+    packed: list[bytes] = []
+    for each in answers:
+        if type(each) is WriteAcknowledgment and each.attempt:
+            reason = LACKS_MASTER if each.lacks_master else 0
+            packed.append(pack_answer(each.identity, each.response | each.attempt << _ATTEMPT_SHIFT | reason))
+        else:
+            packed += pack_answers((each,))
+    return packed
 
 
 def answer_of(queue: str, identity: SampleIdentity, response: int) -> WriteAcknowledgment:
