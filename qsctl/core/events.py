@@ -173,11 +173,12 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 
 
 class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
-    """The numbers of samples that took the usual steps at one instant, for consumers of events that need no more.
+    """The numbers of single samples that took the usual steps at one instant, for services without an observer.
 
     It replaces `SampleReceived` and `SampleEnqueued` of samples that did not wait outside, `SampleSent` of first
     deliveries at the instant of enqueueing, and `SampleRemoved` of delivered samples. The counts grow until they are
-    read, see `Outbox.end_counts`.
+    read, see `Outbox.end_counts`. Four events for each single sample take 8 to 15 % of the core's processor time; the
+    steps of a run are always events, since an event a range takes nothing that can be measured.
     """
 
     at_ns: Nanoseconds

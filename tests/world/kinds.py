@@ -115,6 +115,26 @@ def three(seed: int) -> Scenario:
     return world(replicated(3), seed=seed, loss=0.01, duplication=0.01)
 
 
+def gathering(seed: int) -> Scenario:
+    """One service with a slow disk: the samples and answers that gather meanwhile are processed as runs."""
+    return _with_slow_disks(QUEUE, seed, horizon_ns=7 * SECOND_NS, recovery_ns=4 * SECOND_NS)
+
+
+def gathering_three(seed: int) -> Scenario:
+    """Three replicas with slow disks, whose logs have runs."""
+    return _with_slow_disks(replicated(3, synchronized=seed % 2 == 0), seed)
+
+
+def _with_slow_disks(queue: SharedReaderQueueSettings, seed: int, **declared: object) -> Scenario:
+    patient = dataclasses.replace(queue, distribution=DistributionSettings(unacked_threshold=10))
+    scenario = world(
+        patient, seed=seed, rate=60.0, loss=0.02, delay_variation_ns=MILLISECOND_NS, **declared  # type: ignore[arg-type]
+    )  # fmt: skip
+    consumers = tuple(dataclasses.replace(each, service=PoissonArrivals(240.0)) for each in scenario.workload.consumers)
+    workload = dataclasses.replace(scenario.workload, consumers=consumers, sync_ns=40 * MILLISECOND_NS)
+    return dataclasses.replace(scenario, workload=workload)
+
+
 def three_unsynchronized(seed: int) -> Scenario:
     """Three replicas, assignments sent at once: the manual's default."""
     return world(replicated(3, synchronized=False), seed=seed, loss=0.01, duplication=0.01)

@@ -33,6 +33,7 @@ KINDS: Final[Mapping[str, Callable[[int], Scenario]]] = {
         kinds.replaced, kinds.replaced_in_order, kinds.replaced_with_dead_letters, kinds.bereft, kinds.survivors,
         kinds.visited, kinds.brief, kinds.swarm, kinds.large, kinds.preferring, kinds.changing, kinds.upgraded,
         kinds.witnessed, kinds.contested, kinds.held, kinds.alone, kinds.alone_with_dead_letters,
+        kinds.gathering, kinds.gathering_three,
     )
 }  # fmt: skip
 

@@ -116,7 +116,7 @@ class Outbox:
         self.payload_size_bytes_max: int = INFINITE_NS
         """The largest payload that the transport accepts, in octets."""
         self.reports_each_step = True
-        """Whether each step of a sample is an event; otherwise the usual steps are counted, see `SamplesPassed`."""
+        """Whether each step of a single sample is an event; otherwise usual ones are counted, see `SamplesPassed`."""
         self.reports_inputs = False
         """Whether incoming messages are part of the batch too, see `Input`."""
         self.inputs: list[Input] = []

@@ -39,6 +39,7 @@ from qsctl.sim.world.environment.agenda import WorldAgenda
 from qsctl.sim.world.environment.database import DatabaseStandIn
 from qsctl.sim.world.environment.disk import DIRECTORY, MountedDisk, ProcessHangs, SimulatedDisk
 from qsctl.sim.world.environment.links import Links
+from qsctl.sim.world.services._runs import in_runs
 from qsctl.sim.world.services.stored import (
     Append,
     Compact,
@@ -503,9 +504,9 @@ class Process:
         self.loop.begin()
 
     def poll(self) -> list[Inbound]:
-        """Return and remove the messages that have arrived for the engine."""
+        """Return and remove the messages that have arrived for the engine, as runs where they are consecutive."""
         inbox, self.inbox = self.inbox, []
-        return inbox
+        return in_runs(inbox)
 
     def close(self) -> None:
         """Stop in order, and close the stores."""

@@ -13,11 +13,12 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from qsctl.core.events import one_by_one
+from qsctl.core.events import one_by_one as single_events
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.messages import CommandReply, Inbound, Outbound
+from qsctl.core.messages import one_by_one as single_messages
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import EpochBegan
@@ -533,7 +534,7 @@ class SimulatedService:
                 note_changed(self.number, change)
         process.changes.clear()
         for released in finished:
-            for event in one_by_one(released.events):
+            for event in single_events(released.events):
                 for note_happened in self._observers.happened:
                     note_happened(self.number, event)
             messages: Sequence[Outbound] = released.messages
@@ -545,7 +546,7 @@ class SimulatedService:
             self._send(messages)
 
     def _send(self, messages: Sequence[Outbound]) -> None:
-        for message in messages:
+        for message in single_messages(messages):
             self._trace.note("send", self.number, message)
             for note_released in self._observers.released:
                 note_released(self.number, message)
