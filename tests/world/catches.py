@@ -103,11 +103,9 @@ CATCHES: Final[dict[Mutant, Catch]] = {
     mutants.keeps_the_capture_of_a_deposed_master: Catch("compacting", plain=6),
     mutants.sends_pieces_to_any_version: Catch("upgraded"),
     mutants.sends_heartbeats_to_any_version: Catch("upgraded", plain=7),
-    mutants.sends_runs_to_any_version: Catch("upgraded", reason="samples of a world are single ones"),
-    mutants.overlooks_runs_that_are_not_committed: Catch(
-        "contested,brief,three", reason="samples of a world are single ones"
-    ),
-    mutants.takes_a_run_of_which_it_lacks_samples: Catch("three", reason="samples of a world are single ones"),
+    mutants.sends_runs_to_any_version: Catch("upgraded"),
+    mutants.overlooks_runs_that_are_not_committed: Catch("contested,brief,three"),
+    mutants.takes_a_run_of_which_it_lacks_samples: Catch("three", plain=4),
     mutants.takes_all_for_its_own_version: Catch("upgraded", plain=2),
     mutants.forms_at_the_first_answers: Catch(
         "brief,replaced,survivors",
