@@ -29,15 +29,20 @@ from qsctl.core.messages import (
     Write,
     WriteRun,
 )
+from qsctl.core.queue.joining import joined
 from qsctl.core.queue.outbox import OpenStream
 from qsctl.core.queue.restore import Capture, QueueReplay, complete_moves, leave_moved, resume, snapshot, without
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
+    AssignedRun,
+    EnqueuedRun,
     MovedFrom,
     QueueRecord,
     Record,
+    RemovedRun,
+    RunRecord,
     ServiceRecord,
     ServiceStarted,
 )
@@ -242,23 +247,23 @@ class ServiceEngine:
         """
         name: QueueName | None = None
         found: tuple[QueueReplay, OpenStream] | None = None
-        for record in records:
+        for record in joined(records):
             if type(record) in _OF_THE_SERVICE:
                 self._has_stored_configuration |= type(record) is ServiceStarted
                 self.hosted.replay(self._now, record)  # type: ignore[arg-type]
                 name = None  # the record may have changed the queues
                 continue
-            of_queue: QueueRecord = record  # type: ignore[assignment]
+            of_queue: QueueRecord | RunRecord = record  # type: ignore[assignment]
             if of_queue.queue != name:
                 name = of_queue.queue
                 found = self._replay_of(name)
+            count = of_queue.count if isinstance(of_queue, EnqueuedRun | AssignedRun | RemovedRun) else 1
             if found is None:
-                self.ignored_record_count += 1
+                self.ignored_record_count += count
                 continue
             replay, stream = found
-            stream.base_index += 1
-            if not replay.play(of_queue):
-                self.ignored_record_count += 1
+            stream.base_index += count
+            self.ignored_record_count += count - replay.play(of_queue)
 
     def rollback(self, name: str) -> None:
         """Drop all samples of a queue, so that its records, or a part of them, can be replayed.

@@ -246,6 +246,10 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
         return (self,)
 
 
+RUN_SAMPLES_MIN: Final = 8
+"""Number of samples, or answers, from which on they are processed as a run: a run costs what some single ones cost."""
+
+
 @final
 class WriteRun(msgspec.Struct, frozen=True, array_like=True, tag="write_run", gc=False):
     """A producer's samples of consecutive sequence numbers, which differ in number and payload only.
@@ -323,6 +327,8 @@ class RunAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="run_a
 class RunDelivery(msgspec.Struct, frozen=True, array_like=True, tag="run_delivery", gc=False):
     """Samples of a run for one consumer, for the first time. Numbers and positions have a constant step.
 
+    The payloads are None if the queue keeps all of them on disk only, see `Delivery`.
+
     `last_flags` are the flags of the last sample, `flags` those of the others.
     """
 
@@ -330,7 +336,7 @@ class RunDelivery(msgspec.Struct, frozen=True, array_like=True, tag="run_deliver
     consumer_guid: Guid
     position: int
     identity: SampleIdentity
-    payloads: Sequence[bytes]
+    payloads: Sequence[bytes] | Sequence[None]
     source_guid: Guid
     related_source_guid: Guid
     related_identity: SampleIdentity
@@ -343,7 +349,7 @@ class RunDelivery(msgspec.Struct, frozen=True, array_like=True, tag="run_deliver
     @property
     def size_bytes(self) -> int:
         """Return the size of all payloads."""
-        return sum(map(len, self.payloads))
+        return sum([len(each or b"") for each in self.payloads])
 
     def positions(self) -> range:
         """Return the positions of the samples."""

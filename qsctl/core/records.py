@@ -337,6 +337,11 @@ class AssignedRun(msgspec.Struct, frozen=True, array_like=True, tag=28, gc=False
     count: Count
     consumers: tuple[WholeGuid, ...]
 
+    @property
+    def positions(self) -> range:
+        """Return the positions of the samples."""
+        return range(self.position, self.position + self.count)
+
     def consumers_of(self, start: int, stop: int) -> list[Guid]:
         """Return the consumers of the samples between two offsets."""
         consumers = self.consumers

@@ -77,11 +77,11 @@ class Storage(Protocol):
         The payload of a position that has ended is empty: its space may have been reused.
         """
 
-    def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for a queue that keeps payloads on disk only.
+    def payloads(self, positions: Sequence[int]) -> Sequence[bytes]:
+        """Return the payloads at ascending positions, for a queue that keeps payloads on disk only.
 
         Raises:
-            KeyError: the position has no payload, or has ended.
+            KeyError: a position has no payload, or has ended.
         """
 
     def worth_compacting(self) -> bool:

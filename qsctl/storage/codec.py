@@ -29,11 +29,9 @@ class Encoded(NamedTuple):
     """A batch of encoded records: bodies, each of one or more records, and the payloads apart from them.
 
     `counts` has the number of records of each body. `positions` and `data` are the positions and payloads of the
-    records
-    that carry one, and `carriers` the indexes of the bodies that contain these records; the three run in parallel.
-    `ended`
-    are the positions that end. `has_moves`: a record is of a kind that versions up to 0.2 cannot read, so the file that
-    it is written to must be flagged.
+    records that carry one, and `carriers` the indexes of the bodies that contain these records; the three run in
+    parallel. `ended` are the positions that end. `has_moves`: a record is of a kind that versions up to 0.2 cannot
+    read, so the file that it is written to must be flagged.
     """
 
     bodies: list[bytes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -266,8 +267,8 @@ def test_payloads_on_disk_are_put_back_into_a_batch() -> None:
     assert (enqueued.payload, enqueued.payload_from) == (b"first", None)
 
 
-def read_first(queue_name: str, position: int) -> bytes:
-    return {("P/S/orders", 1): b"first"}[queue_name, position]
+def read_first(queue_name: str, positions: Sequence[int]) -> list[bytes]:
+    return [{("P/S/orders", 1): b"first"}[queue_name, each] for each in positions]
 
 
 @pytest.mark.parametrize(

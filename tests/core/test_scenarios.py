@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -337,11 +337,11 @@ class World:
             *(line for event in ready.events if (line := self.printer.event_line(event))),
         ]
 
-    def read(self, queue: str, position: int) -> bytes:
-        for record in reversed(self.stored):
-            if isinstance(record, Enqueued) and (record.queue, record.position) == (queue, position):
-                return record.payload
-        raise KeyError(position)
+    def read(self, queue: str, positions: Sequence[int]) -> list[bytes]:
+        found = {
+            (record.queue, record.position): record.payload for record in self.stored if isinstance(record, Enqueued)
+        }
+        return [found[queue, position] for position in positions]
 
     # What a line leaves out.
 

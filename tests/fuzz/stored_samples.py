@@ -90,7 +90,7 @@ class WrittenOnce:
         assert not back or store.damage, f"silent: came back {back}"
         store.append(samples(1_000_000))
         for position in (*list(found)[:2], 1_000_000):
-            assert store.payload(position) == samples(position)[0].payload  # type: ignore[union-attr]
+            assert store.payloads([position]) == [samples(position)[0].payload]  # type: ignore[union-attr]
 
     def _write(self) -> None:
         with tempfile.TemporaryDirectory(prefix="qsctl-fuzz-", dir=_memory()) as folder:

@@ -71,6 +71,7 @@ STEPS = {
     "unearth": 3,
     "record": 1,
     "change": 2,
+    "restart": 2,
 }
 
 
@@ -363,6 +364,35 @@ class Schedule:
         """End the recordings of both services, and compare their rows."""
         one, other = (each.end() for each in self.observed)
         assert_equal_rows(one, other)
+
+    def do_restart(self) -> None:
+        """Replay the records, or fewer that describe the same state, into both services: into one of them singly."""
+        if self.journal is not Journal.EVERYTHING:
+            return
+        self.end_recording()
+        if self.chance.random() < 0.3:
+            self.records = list(self.engine.snapshot())
+        before = [list(queue.held) for queue in self.engine.hosted.by_name.values()]
+        self.engine, self.twin = self.fresh(), self.fresh()
+        self.engine.replay_all(self.records)
+        for record in self.records:
+            self.twin.replay(record)
+        assert fingerprint(self.engine) == fingerprint(self.twin)
+        assert [list(queue.held) for queue in self.engine.hosted.by_name.values()] == [
+            [structs.replace(each, sent_at_ns=0) for each in held] for held in before
+        ]
+        self.now += self.chance.randrange(8)
+        for engine in (self.engine, self.twin):
+            engine.hosted.reports_each_step = self.reports_each_step
+            engine.finish_restore(self.now)
+        streams = [each.stream for each in self.engine.hosted.by_name.values()]
+        self.last_indexes = {
+            each.name: each.base_index for each in (*streams, self.engine.hosted.outbox.service_stream)
+        }
+        self.observed = Observed(self.engine), Observed(self.twin)
+        if self.reports_each_step:
+            self.begin_recording()
+        self.model.restart(self.now)
 
     def do_unearth(self) -> None:
         """The oldest dead letters leave: what waited for room among them has it."""

@@ -49,4 +49,4 @@ def test_model_finds_that_a_sweep_of_lifespans_loses_them(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Lifespans, "leave", lose)
     with pytest.raises(AssertionError, match=r"seed \d+, step \d+"):
-        run_schedules(551, 220)
+        run_schedules(1221, 30)

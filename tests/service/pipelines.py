@@ -19,6 +19,7 @@ from qsctl.core.messages import (
     Outbound,
     Write,
     WriteAcknowledgment,
+    one_by_one,
 )
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
@@ -81,7 +82,7 @@ def numbers_of(messages: Sequence[Outbound]) -> list[int]:
 
 
 def payloads_of(messages: Sequence[Outbound]) -> list[bytes | None]:
-    return [each.payload for each in messages if isinstance(each, Delivery)]
+    return [each.payload for each in one_by_one(messages) if isinstance(each, Delivery)]
 
 
 def hold_syncs(monkeypatch: pytest.MonkeyPatch, entered: threading.Event, let_through: threading.Event) -> None:

@@ -118,7 +118,7 @@ def served(directory: Path) -> dict[str, list[str]]:
         records = {name: list(engine.snapshot_queue(name)) for name in stores.names}
         return {
             name: [
-                (each.payload or stores.payload(name, each.position)).decode()
+                (each.payload or stores.payloads(name, [each.position])[0]).decode()
                 for each in found
                 if isinstance(each, Enqueued)
             ]

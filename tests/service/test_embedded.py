@@ -66,6 +66,19 @@ def test_state_survives_between_commands(tmp_path: Path, persistence: Persistenc
         assert service.damage == []
 
 
+def test_samples_that_a_restart_joins_are_received_one_by_one(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    payloads = [b"%d" % number for number in range(40)]
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, *payloads)
+    with open_embedded(tmp_path / "s") as service:
+        received = service.receive(FULL_NAME + "Orders", 100, 0.0)
+        assert [each.payload for each in received] == payloads
+        assert [service.acknowledge(each, ok=True) for each in received]
+    with open_embedded(tmp_path / "s") as service:
+        assert not status(service).current_message_count
+
+
 def test_a_duplicate_of_a_retired_sample_is_known_in_the_next_command(
     tmp_path: Path, persistence: PersistenceSettings
 ) -> None:

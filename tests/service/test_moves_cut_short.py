@@ -140,7 +140,7 @@ def check(directory: Path, source: str, target: str, where: str) -> dict[str, li
     for name, queue_ in loop.engine.hosted.by_name.items():
         for each in queue_.held:
             assert not each.redelivered
-            payload = loop.stores.payload(name, each.position) if each.payload is None else each.payload
+            payload = loop.stores.payloads(name, [each.position])[0] if each.payload is None else each.payload
             assert payload == b"%d" % each.original_identity.sequence_number
     loop.close()
     loop.stores.abandon()
@@ -348,7 +348,7 @@ def test_a_target_that_keeps_payloads_in_memory_asks_for_those_that_are_on_disk_
     assert changed("volatile", b"0", b"1", b"longer") == SamplesChanged(2, absent=(), without_payload=(2,))
     assert changed("database2") == SamplesChanged(1, absent=(0, 1)), "the service reads what it needs"
     (there,) = loop.engine.hosted.by_name["P/S/database2"].held
-    assert loop.stores.payload("P/S/database2", there.position) == b"2"
+    assert loop.stores.payloads("P/S/database2", [there.position]) == [b"2"]
     loop.close()
     loop.stores.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,14 +13,20 @@ from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
     ConsumerJoined,
+    ConsumerLeft,
     Delivery,
     Inbound,
+    Outbound,
     RunAccepted,
+    RunAcknowledgment,
     RunDelivery,
     WriteRun,
     one_by_one,
 )
+from qsctl.core.queue._run import Run
+from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ResourceLimitSettings
 from qsctl.identity import Guid, SampleIdentity
+from qsctl.service.run.loop import ServiceLoop
 from qsctl.storage.streams import _compaction
 from qsctl.transport.dds.wire import frames
 from tests.campaigns import trials
@@ -27,6 +35,10 @@ from tests.service.pipelines import queue as orders
 
 SEEDS = trials("QSCTL_TEST_STORED_RUNS", 12, 500)
 QUEUE = "P/S/orders"
+KINDS = (
+    PersistenceSettings(PersistenceKind.PERSISTENT),
+    PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False),
+)
 CONSUMERS = [Guid(b"c" * 16), Guid(b"d" * 16)]
 STEPS = 40
 
@@ -36,7 +48,10 @@ class Trial:
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.chance = Random(seed)
-        loop = service(directory, orders())
+        limits = ResourceLimitSettings(max_count=self.chance.choice((-1, -1, 100)))
+        self.settings = replace(orders(persistence=self.chance.choice(KINDS)), limits=limits)
+        self.directory = directory
+        loop = service(directory, self.settings)
         loop.engine.hosted.reports_each_step = False
         self.loop = pipelined(loop)
         self.queue = loop.engine.hosted.by_name[QUEUE]
@@ -55,7 +70,7 @@ class Trial:
             size = chance.choice((3, 3, 900, 3000))
             payloads = tuple(bytes([self.next_number % 251]) * size for _ in range(chance.choice((4, 9, 64))))
             self.inbox.append(WriteRun("P", "Orders", SampleIdentity(WRITER, self.next_number), payloads))
-            self.next_number += len(payloads)
+            self.next_number += len(payloads) - chance.choice((0, 0, 0, 2))
         if chance.random() < 0.5:
             self.answer()
         loop.begin(self.inbox)
@@ -91,12 +106,31 @@ class Trial:
                 frame = frames.answers_of(consumer, "Orders@S", answers)
                 self.inbox += frames.parse_consumer_answers(frame, QUEUE).answers
 
-    def held(self) -> list[tuple[int, SampleIdentity, bytes | None, int, bool]]:
+    def held(self) -> list[tuple[int, SampleIdentity, bytes, int, int, bool]]:
         """Return the held samples, as they are after a restart."""
-        return [
-            (each.position, each.identity, each.payload, each.attempts, each.redelivered or each.holder in CONSUMERS)
-            for each in self.queue.held
-        ]
+        return held_by(self.loop)
+
+    def restarted(self) -> ServiceLoop:
+        """Start a service on the files."""
+        return service(self.directory, self.settings)
+
+
+def held_by(loop: ServiceLoop) -> list[tuple[int, SampleIdentity, bytes, int, int, bool]]:
+    """Return the samples that a service holds, with payloads, and whether a consumer may have processed them."""
+    held = list(loop.engine.hosted.by_name[QUEUE].held)
+    on_disk = [each.position for each in held if each.payload is None]
+    stored = dict(zip(on_disk, loop.stores.payloads(QUEUE, on_disk) if on_disk else (), strict=True))
+    return [
+        (
+            each.position,
+            each.identity,
+            stored[each.position] if each.payload is None else each.payload,
+            each.size_bytes,
+            each.attempts,
+            each.redelivered or each.holder in CONSUMERS,
+        )
+        for each in held
+    ]
 
 
 @pytest.mark.campaign
@@ -118,15 +152,58 @@ def test_a_restart_finds_every_sample_of_a_run_as_it_was(
         trial.loop.stores.close()
     else:
         trial.loop.stores.abandon()
-    again = service(tmp_path, orders())
+    again = trial.restarted()
     found = again.engine.hosted.by_name[QUEUE]
-    assert [
-        (each.position, each.identity, each.payload, each.attempts, each.redelivered) for each in found.held
-    ] == held
+    assert held_by(again) == held
+    assert all(len(payload) == size for _, _, payload, size, _, _ in held)
     assert found.held.next_position == next_position
     assert {*retired[-100:]} <= {*found.held.retired()}
     assert not again.stores.damage
     again.stores.close()
+
+
+@pytest.mark.parametrize("persistence", KINDS, ids=["memory", "disk"])
+def test_a_restart_restores_runs_and_sends_and_removes_them_as_runs(
+    tmp_path: Path, persistence: PersistenceSettings
+) -> None:
+    loop = service(tmp_path, orders(persistence=persistence))
+    loop.engine.hosted.reports_each_step = False
+    payloads = tuple(b"%d" % number for number in range(1, 41))
+    loop.turn([WriteRun("P", "Orders", SampleIdentity(WRITER, 1), payloads)])
+    done = loop.turn([ConsumerJoined(QUEUE, CONSUMERS[0], unacked_threshold=9)])
+    assert numbers_and_payloads(done.messages) == {number: payloads[number - 1] for number in range(1, 11)}
+    loop.turn([RunAcknowledgment(QUEUE, CONSUMERS[0], SampleIdentity(WRITER, 1), 5)])
+    loop.turn([ConsumerLeft(QUEUE, CONSUMERS[0], hands_back=True)])
+    loop.close()
+    loop.stores.abandon()
+    again = service(tmp_path, orders(persistence=persistence))
+    again.engine.hosted.reports_each_step = False
+    entries = again.engine.hosted.by_name[QUEUE].held.entries_behind(0)
+    assert [entry.position for entry in entries if isinstance(entry, Run)] == [1]
+    done = again.turn([ConsumerJoined(QUEUE, CONSUMERS[1])])
+    assert [type(each) for each in done.messages] == [Delivery] * 10 + [RunDelivery]
+    assert numbers_and_payloads(done.messages) == {number: payloads[number - 1] for number in range(6, 41)}
+    assert not again.turn([RunAcknowledgment(QUEUE, CONSUMERS[1], SampleIdentity(WRITER, 6), 35)]).messages
+    assert not len(again.engine.hosted.by_name[QUEUE].held)
+    again.stores.close()
+
+
+def numbers_and_payloads(messages: Iterable[Outbound]) -> dict[int, bytes | None]:
+    """Return the payload of each delivery by its number."""
+    return {each.identity.sequence_number: each.payload for each in one_by_one(messages) if isinstance(each, Delivery)}
+
+
+def test_payloads_of_a_run_that_is_sent_before_it_is_stored_are_in_its_records(tmp_path: Path) -> None:
+    loop = pipelined(service(tmp_path, orders(persistence=KINDS[1])))
+    loop.engine.hosted.reports_each_step = False
+    payloads = tuple(b"%d" % number for number in range(1, 21))
+    loop.begin([WriteRun("P", "Orders", SampleIdentity(WRITER, 1), payloads)])
+    loop.begin([ConsumerJoined(QUEUE, CONSUMERS[0])])
+    messages = messages_of(loop.drain())
+    assert numbers_and_payloads(messages) == dict(enumerate(payloads, 1))
+    assert [type(each) for each in messages] == [RunAccepted, RunDelivery]
+    loop.close()
+    loop.stores.close()
 
 
 def test_a_late_acknowledgment_of_a_restored_sample_of_a_run_retires_it(tmp_path: Path) -> None:

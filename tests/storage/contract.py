@@ -200,19 +200,19 @@ class StoreContract:
     def test_payload_is_found_by_position(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(3, b"three"), enqueued(4, b""), enqueued(9, b"n" * 20_000)])
         for _ in range(2):
-            assert store.payload(3) == b"three"
-            assert store.payload(4) == b""
-            assert store.payload(9) == b"n" * 20_000
+            assert store.payloads([3]) == [b"three"]
+            assert store.payloads([4]) == [b""]
+            assert store.payloads([9]) == [b"n" * 20_000]
             store = self.reopened(store, tmp_path)
         store.close()
 
     def test_payload_of_a_sample_not_held_is_a_key_error(self, store: DatabaseStorage) -> None:
         store.append([enqueued(3)])
         with pytest.raises(KeyError):
-            store.payload(2)
+            store.payloads([2])
         store.append([removed(3)])
         with pytest.raises(KeyError):
-            store.payload(3)
+            store.payloads([3])
 
     def test_payload_of_a_removed_sample_comes_back_empty(self, store: DatabaseStorage, tmp_path: Path) -> None:
         store.append([enqueued(0, b"zero"), enqueued(1, b"one"), removed(0)])
@@ -232,7 +232,7 @@ class StoreContract:
         store.append([removed(2)])
         again = self.reopened(store, tmp_path)
         assert list(again.load()) == as_loaded([*keep, removed(2)])
-        assert again.payload(5) == b"5"
+        assert again.payloads([5]) == [b"5"]
         assert not again.damage
         again.close()
 
@@ -240,7 +240,7 @@ class StoreContract:
         store.append([enqueued(0, b"on disk only")])
         store.compact([enqueued(0, b""), enqueued(1, b"new")])
         again = self.reopened(store, tmp_path)
-        assert again.payload(0) == b"on disk only"
+        assert again.payloads([0]) == [b"on disk only"]
         assert list(again.load()) == [enqueued(0, b"on disk only"), enqueued(1, b"new")]
         again.close()
 
@@ -286,7 +286,7 @@ class StoreContract:
         gone = {each.position for each in appended if isinstance(each, Removed)}
         for each in appended:
             if isinstance(each, Enqueued) and each.position not in gone:
-                assert store.payload(each.position) == each.payload
+                assert store.payloads([each.position]) == [each.payload]
         assert not store.damage
         store.close()
 
@@ -328,7 +328,7 @@ class StoreContract:
             assert by_sample(store.load()) == kept.kept()
         for position, (first, *_) in kept.held.items():
             assert isinstance(first, Enqueued)
-            assert store.payload(position) == first.payload
+            assert store.payloads([position]) == [first.payload]
         store = self.reopened(store, directory)
         assert by_sample(store.load()) == kept.kept()
         assert not store.damage

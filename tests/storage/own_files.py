@@ -45,6 +45,9 @@ class OwnFiles(Checkpoints):
     def sync(self) -> None:
         self._sync(has_data=False)
 
+    def payloads(self, positions: Sequence[int]) -> list[bytes]:
+        return list(map(self.payload, positions))
+
     def worth_compacting(self) -> bool:
         live_count = len(self.held) + self.kept_count
         return self.body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)

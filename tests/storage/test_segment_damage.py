@@ -53,7 +53,7 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(
     ]
     assert positions(list(again.load())) == positions(expected)
     again.append([enqueued(1_000, b"goes on")])
-    assert again.payload(1_000) == b"goes on"
+    assert again.payloads([1_000]) == [b"goes on"]
     again.close()
 
 
@@ -141,7 +141,7 @@ def test_a_sample_whose_user_data_is_damaged_is_left_out_and_reported(tmp_path: 
     assert positions(list(store.load())) == [1, 2]
     assert {report.kind for report in store.damage} == {DamageKind.CHECKSUM, DamageKind.PAYLOAD_MISSING}
     with pytest.raises(KeyError):
-        store.payload(0)
+        store.payloads([0])
     store.close()
 
 
@@ -150,7 +150,7 @@ def test_user_data_damaged_while_the_service_runs_is_no_silent_change(tmp_path: 
     store.append([enqueued(0, b"x" * 100)])
     flip(file_of(tmp_path, "d"), HEADER_SIZE_BYTES + FRAME_HEADER.size + 50)
     with pytest.raises(Damaged, match="the user data of sample 0 is damaged"):
-        store.payload(0)
+        store.payloads([0])
     store.close()
 
 

@@ -251,7 +251,7 @@ def test_a_hot_journal_is_rolled_back(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     store = opened(tmp_path)
     assert len(list(store.load())) == 4
-    assert store.payload(3) == b"0003" * 75
+    assert store.payloads([3]) == [b"0003" * 75]
     assert not store.damage
     store.close()
 

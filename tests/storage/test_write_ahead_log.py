@@ -102,7 +102,7 @@ def test_what_is_still_held_moves_to_files_of_its_own_when_its_log_file_goes(tmp
         store = again or Both(tmp_path)
         assert held(store.orders) == {position: payload_of(position) for position in range(100)}
         assert held(store.bills) == dict.fromkeys(range(100), b"bill")
-        assert all(store.orders.payload(position) == payload_of(position) for position in range(100))
+        assert all(store.orders.payloads([position]) == [payload_of(position)] for position in range(100))
         assert not store.orders.damage
         store.kill()
 
@@ -150,7 +150,7 @@ def test_a_checkpoint_that_the_disk_refused_is_gone_on_with(
     monkeypatch.undo()
     assert failed == ([] if error == errno.ENOSPC else [both.orders])
     assert len(both.files()) == count, "what only they have stays"
-    assert both.orders.payload(0) == payload_of(0)
+    assert both.orders.payloads([0]) == [payload_of(0)]
     run(both.keep_short())
     assert len(both.files()) == 1
     both.kill()

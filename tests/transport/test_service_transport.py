@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from qsctl.core.client.producer import QueueAnswers
-from qsctl.core.messages import AckResponse, Message, RunAccepted, Write, WriteAcknowledgment, WriteRun
+from qsctl.core.messages import (
+    RUN_SAMPLES_MIN,
+    AckResponse,
+    Message,
+    RunAccepted,
+    Write,
+    WriteAcknowledgment,
+    WriteRun,
+)
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
@@ -17,7 +25,6 @@ from qsctl.transport.dds.clients.client_domain import ClientDomain
 from qsctl.transport.dds.clients.client_ports import ProducerPort
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.serving.service_transport import DomainPlace, ServicePlaces, ServiceTransport
-from qsctl.transport.dds.wire.frames import RUN_SAMPLES_MIN
 from tests.dds.domains import claim_domain, release_domain
 from tests.patience import PATIENCE_S
 

@@ -28,10 +28,9 @@ def test_a_world_with_a_slow_disk_holds_runs_and_singles_samples_out(monkeypatch
     enqueue_run, single_out = Entry._enqueue_run, Run.single_out
     acknowledge_run = Deliveries.acknowledge_run
 
-    def enqueue(entry: Entry, now: Nanoseconds, writes: WriteRun) -> bool:
-        is_run = enqueue_run(entry, now, writes)
-        counts["in runs"] += is_run * writes.count
-        return is_run
+    def enqueue(entry: Entry, now: Nanoseconds, writes: WriteRun) -> None:
+        counts["in runs"] += writes.count
+        enqueue_run(entry, now, writes)
 
     def single(run: Run, offset: int) -> Sample:
         counts["singled out"] += run.marks[offset] != SINGLE

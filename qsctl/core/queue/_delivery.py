@@ -131,7 +131,8 @@ class Deliveries:
 
     def offer_run(self, now: Nanoseconds, run: Run) -> None:
         """Send the samples of a run that was just enqueued, or let them wait behind others; see `offer`."""
-        group = self.groups.main
+        groups = self.groups
+        group = groups.of_sample(run) if groups.routes else groups.main
         if not group.waiting_count and run.expires_at_ns > now:
             while run.cursor < run.count:
                 consumers, count = group.ring.turn(run.count - run.cursor)
@@ -142,9 +143,9 @@ class Deliveries:
                 start, run.cursor = run.cursor, run.cursor + count
                 self._send_run(now, run, start, run.cursor, group, consumers, flags, flags)
             if run.cursor < run.count:
-                group.append_run(run)
+                group.append_run(run, run.count - run.cursor)
             return
-        group.append_run(run)
+        group.append_run(run, run.count)
         self._dispatch(now, group)
 
     def acknowledge_run(self, now: Nanoseconds, acknowledgment: RunAcknowledgment) -> None:
@@ -183,19 +184,20 @@ class Deliveries:
 
     def _is_single(self) -> bool:
         """Return whether the steps of a run are those of single samples, since another may enter for each."""
-        return bool(self._reader_cache.arrivals) or self.groups.routes
+        return bool(self._reader_cache.arrivals)
 
     def _accept(
         self, now: Nanoseconds, run: Run, sending: SentRange, consumer: Consumer, offsets: range, count: int
     ) -> None:
-        group = self.groups.main
+        groups = self.groups
+        group = groups.of_sample(run) if groups.routes else groups.main
         sending.leave(consumer, count)
         if consumer.unacked_threshold >= 0:
             group.ring.review(consumer)
         if self._times_out and not sending.left_count:
             self.redelivery.end_sending(sending)
         self._end_range(now, run, offsets, count, sending.sent_at_ns)
-        if group.waiting_count:
+        if group.waiting_count or group is not groups.main:
             self.serve(now, group)
 
     def _acknowledge_in_run(self, now: Nanoseconds, acknowledgment: Acknowledgment, run: Run) -> Sample | None:
@@ -479,10 +481,9 @@ class Deliveries:
         """
         name, outbox, count, ring_size = self._name, self._outbox, stop - start, len(consumers)
         sending = SentRange(run, start, stop, consumers, now)
-        run.sendings.append(sending)
-        run.marks[start:stop] = b"\x01" * count
-        share, rest = divmod(count, ring_size)
-        group.ring.serve(consumers[rest - 1])
+        sending.begin()
+        last = consumers[count % ring_size - 1]
+        group.ring.serve(last)
         if self._times_out:
             self.redelivery.start_sending(sending)
             sleeper, due_at_ns = self._context.sleeper, later(now, self.redelivery.response_timeout_ns)
@@ -494,11 +495,8 @@ class Deliveries:
             self._stream.record_run(AssignedRun(name, position + start, count, guids))
             rests_on = self._stream.last_index
         writer_guid, number = run.writer_guid, run.first_number
-        last = consumers[rest - 1]
         for at, consumer in enumerate(consumers, start):
-            identity, own_count = SampleIdentity(writer_guid, number + at), share + (at - start < rest)
-            consumer.in_runs_count += own_count
-            consumer.sendings[sending] = None
+            identity, own_count = SampleIdentity(writer_guid, number + at), len(range(at, stop, ring_size))
             if consumer.unacked_threshold >= 0:
                 group.ring.review(consumer)
             outbox.messages.append(

@@ -40,19 +40,24 @@ class DeliveryGroup:
         self._fresh.append(sample)
         self.waiting_count += 1
 
-    def append_run(self, run: Run) -> None:
-        """Append a run, of which the samples from its cursor on are waiting, behind all others."""
+    def append_run(self, run: Run, waiting_count: int) -> None:
+        """Append a run behind all others; the number of its samples that are waiting, at its cursor or behind."""
         self._fresh.append(run)
-        self.waiting_count += run.count - run.cursor
+        self.waiting_count += waiting_count
         self.run_count += 1
 
     def first_run(self) -> Run | None:
         """Return the run whose waiting samples are next; None: the next sample is by itself."""
         fresh = self._fresh
-        if self._returned or not fresh:
-            return None
-        run = fresh[0]
-        return run if type(run) is Run and run.marks[run.cursor] == WAITING else None
+        while fresh and not self._returned and type(run := fresh[0]) is Run:
+            if run.marks[run.cursor] == WAITING:
+                return run
+            if not run.pass_over_left():
+                return None
+            if run.cursor == run.count:
+                fresh.popleft()
+                self.run_count -= 1
+        return None
 
     def move_on(self, run: Run, count: int) -> None:
         """Count samples at the cursor of the run that `first_run` returned as sent."""
@@ -165,8 +170,11 @@ class DeliveryGroups:
         self.routes = False
         self._addressed: dict[Guid, DeliveryGroup] = {}
 
-    def of_sample(self, sample: Sample) -> DeliveryGroup:
-        """Return a sample's delivery group, by its address: the related source GUID, else the related reader GUID."""
+    def of_sample(self, sample: Sample | Run) -> DeliveryGroup:
+        """Return the delivery group of a sample, or of a run, by its address.
+
+        That is the related source GUID, else the related reader GUID.
+        """
         if not self.routes:
             return self.main
         return self._of(

@@ -18,7 +18,6 @@ from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, Sam
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import BRIDGES_MASK, AckResponse, RunAccepted, SampleFlag, Write, WriteAcknowledgment, WriteRun
 from qsctl.core.queue._context import QueueContext
-from qsctl.core.queue._delivery_groups import DeliveryGroups
 from qsctl.core.queue._lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue._limits import Limits
 from qsctl.core.queue._persistence import enqueued_record
@@ -29,8 +28,8 @@ from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
 from qsctl.core.queue.insertion import Insertion, moved_sample, refused_insertion, sample_of
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import ReplacementKind
-from qsctl.core.records import DeadLetterReason, Enqueued, MovedFrom, Removed
-from qsctl.identity import NIL_GUID, Guid
+from qsctl.core.records import DeadLetterReason, Enqueued, EnqueuedRun, MovedFrom, Removed
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
@@ -62,14 +61,12 @@ class Entry:
         reader_cache: the samples that wait outside.
         offer: called with each sample that was enqueued.
         offer_run: called with each run that was enqueued.
-        groups: the delivery groups; a queue that routes makes no runs.
     """
 
     __slots__ = (
         "_acknowledges",
         "_context",
         "_enter",
-        "_groups",
         "_held",
         "_is_limited",
         "_journaled",
@@ -94,7 +91,6 @@ class Entry:
         reader_cache: ReaderCache,
         offer: Offer,
         offer_run: OfferRun,
-        groups: DeliveryGroups,
     ) -> None:
         self._context = context
         self._acknowledges = context.acknowledges
@@ -111,7 +107,6 @@ class Entry:
         self._reader_cache = reader_cache
         self._offer = offer
         self._offer_run = offer_run
-        self._groups = groups
         self.change()
 
     def change(self) -> None:
@@ -156,52 +151,84 @@ class Entry:
             context.bounce(now, identity, reason)
 
     def receive_run(self, now: Nanoseconds, writes: WriteRun) -> None:
-        """Enqueue samples of one producer, as a run unless a rule may distinguish them; see `receive`."""
-        if not self._enqueue_run(now, writes):
-            for write in writes.singles():
-                self.receive(now, write)
+        """Enqueue samples of one producer, as runs where no rule distinguishes them; see `receive`."""
+        start, end = 0, len(writes.payloads)
+        while start < end:
+            if count := self._run_length(now, writes, start):
+                self._enqueue_run(now, writes if count == end else writes.part(start, start + count))
+                start += count
+            else:
+                self.receive(now, *writes.part(start, start + 1).singles())
+                start += 1
 
-    def _enqueue_run(self, now: Nanoseconds, writes: WriteRun) -> bool:
-        """Enqueue samples as a run; return False, without an effect, if a rule may distinguish them."""
-        context, outbox, held, first = self._context, self._outbox, self._held, writes.identity
-        lifespan_ns, sizes = writes.lifespan_ns, tuple(map(len, writes.payloads))
-        count, size_bytes_max, total_bytes = len(sizes), max(sizes), sum(sizes)
+    def _run_length(self, now: Nanoseconds, writes: WriteRun, start: int) -> int:
+        """Return the number of samples from an offset on that enter as one run; 0: a rule may reject the first."""
+        context = self._context
         if (
             context.accepts_nothing
-            or lifespan_ns <= 0
-            or size_bytes_max > context.size_bytes_max
-            or size_bytes_max > context.on_disk_over_bytes
+            or writes.lifespan_ns <= 0
             or self._reader_cache.arrivals
-            or self._groups.routes
-            or (self._is_limited and not self._limits.has_room_beyond(count, total_bytes))
-            or not held.admits_run(first, count)
+            # Of samples that have expired, each makes room as the first of the frame is offered.
+            or (self._is_limited and (self._limits.is_full() or self._lifespans.next_deadline() <= now))
         ):
-            return False
+            return 0
+        sizes_bytes = list(map(len, writes.payloads[start:] if start else writes.payloads))
+        # All samples of a run are in memory, or none.
+        low, high = -1, min(context.size_bytes_max, context.on_disk_over_bytes)
+        if sizes_bytes[0] > context.on_disk_over_bytes:
+            low, high = context.on_disk_over_bytes, context.size_bytes_max
+        if max(sizes_bytes) > high or min(sizes_bytes) <= low:
+            del sizes_bytes[next(at for at, each in enumerate(sizes_bytes) if not low < each <= high) :]
+        count = len(sizes_bytes)
+        if self._is_limited:
+            count = self._limits.fitting_count(list(map(context.in_memory_bytes, sizes_bytes)))
+        identity = writes.identity
+        first = SampleIdentity(identity.writer_guid, identity.sequence_number + start) if start else identity
+        return self._held.new_count(first, count)
+
+    def _enqueue_run(self, now: Nanoseconds, writes: WriteRun) -> None:
+        """Enqueue samples as a run."""
+        context, outbox, held, first = self._context, self._outbox, self._held, writes.identity
+        payloads, lifespan_ns, count = writes.payloads, writes.lifespan_ns, len(writes.payloads)
         expires_at_ns = (
             self._lifespan.expiry(now, lifespan_ns, now)
             if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
             else INFINITE_NS
         )
-        size_bytes = size_bytes_max if total_bytes == count * size_bytes_max else sizes
-        run = Run(writes, held.next_position, size_bytes, writes.flags & _PRODUCER_FLAGS, now, expires_at_ns)
+        enqueued = EnqueuedRun(
+            self._name,
+            held.next_position,
+            first,
+            payloads,
+            now,
+            expires_at_ns,
+            writes.source_guid,
+            writes.related_source_guid,
+            writes.related_identity,
+            writes.related_reader_guid,
+            writes.flags & _PRODUCER_FLAGS,
+        )
+        run = Run(enqueued, is_on_disk=len(payloads[0]) > context.on_disk_over_bytes)
         held.enter_run(run)
-        stream, name = self._stream, self._name
+        stream = self._stream
         if self._journaled:
-            stream.record_run(run.record(name, writes))
+            stream.record_run(enqueued)
+            if run.is_on_disk:
+                outbox.spilling.append(run)
+        size_bytes = run.size_bytes
         outbox.events += (
-            SampleReceived(now, name, first, size_bytes, lifespan_ns, writes.related_source_guid, count=count),
-            SampleEnqueued(now, name, first, size_bytes, now, count),
+            SampleReceived(now, self._name, first, size_bytes, lifespan_ns, writes.related_source_guid, count=count),
+            SampleEnqueued(now, self._name, first, size_bytes, now, count),
         )
         if self._is_limited:
-            self._limits.grow(now, total_bytes, count)
+            self._limits.grow(now, 0 if run.is_on_disk else sum(map(len, payloads)), count)
         if expires_at_ns < INFINITE_NS:
             self._lifespans.enter(run, count)
             if expires_at_ns < context.sleeper.wakes_at_ns:
                 outbox.agenda.wake(context.sleeper, expires_at_ns)
         if self._acknowledges:
-            outbox.messages.append(RunAccepted(name, first, count, stream.base_index + len(stream.records)))
+            outbox.messages.append(RunAccepted(self._name, first, count, stream.base_index + len(stream.records)))
         self._offer_run(now, run)
-        return True
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
         """Refuse a sample for a reason outside the queue [QS 2.4]."""

@@ -36,10 +36,12 @@ class RunsOfWriter:
         """The first number of each run."""
         self.runs: list[Run] = []
 
-    def overlaps(self, first: int, count: int) -> bool:
-        """Return whether a run has one of these numbers."""
-        at = bisect_right(self.numbers, first + count - 1)
-        return bool(at) and first - self.numbers[at - 1] < self.runs[at - 1].count
+    def free_count(self, first: int, count: int) -> int:
+        """Return how many of these consecutive numbers precede the first that a run has."""
+        at = bisect_right(self.numbers, first)
+        if at and first - self.numbers[at - 1] < self.runs[at - 1].count:
+            return 0
+        return min(count, self.numbers[at] - first) if at < len(self.numbers) else count
 
     def add(self, run: Run) -> None:
         """Add a run."""
@@ -137,10 +139,18 @@ class Held:
 
     def admits_run(self, first: SampleIdentity, count: int) -> bool:
         """Return whether none of these consecutive identities is known, nor among the numbers of another run."""
-        if self.known and not self.known.keys().isdisjoint(identities_from(first, count)):
-            return False
-        of_writer = self.runs.get(first.writer_guid)
-        return of_writer is None or not of_writer.overlaps(first.sequence_number, count)
+        return self.new_count(first, count) == count
+
+    def new_count(self, first: SampleIdentity, count: int) -> int:
+        """Return how many of these consecutive identities precede the first that `admits_run` would not admit."""
+        if (of_writer := self.runs.get(first.writer_guid)) is not None:
+            count = of_writer.free_count(first.sequence_number, count)
+        known = self.known
+        if known and count:
+            identities = identities_from(first, count)
+            if not known.keys().isdisjoint(identities):
+                return next(at for at, each in enumerate(identities) if each in known)
+        return count
 
     def enter_run(self, run: Run) -> None:
         """Hold the samples of a run, which `admits_run` admitted."""
@@ -150,7 +160,8 @@ class Held:
         of_writer.add(run)
         self._held_runs[run.position] = run
         self._in_runs_count += run.count
-        self.next_position = run.position + run.count
+        # In a compacted store the next position precedes the held samples.
+        self.go_beyond(run.position + run.count - 1)
 
     def retire_range(self, run: Run, offsets: range, count: int) -> None:
         """Remove samples of a run, and remember their identities for a while."""
@@ -211,6 +222,15 @@ class Held:
         if sample.position >= self.next_position:
             self.next_position = sample.position + 1
         return True
+
+    def enter_stored(self, sample: Sample) -> bool:
+        """Hold a sample from a store as `enter` does, which ignores the samples of runs."""
+        if self.runs and (run := self.run_of(sample.identity)) is not None:
+            offset = sample.identity.sequence_number - run.first_number
+            if run.marks[offset] != RETIRED or sample.position < self.next_position:
+                return False
+            self.forget(sample.identity)
+        return self.enter(sample)
 
     def go_beyond(self, position: int) -> None:
         """Ensure that new samples get positions behind this one."""
@@ -290,6 +310,13 @@ class Held:
             return entries[::-1]
         runs = takewhile(lambda run: run.position + run.count - 1 > position, reversed(self._held_runs.values()))
         return sorted((*singles, *runs), key=_POSITION)
+
+    def sizes_bytes(self) -> Iterator[int]:
+        """Yield the size of the payload of each held sample, in no order."""
+        for sample in filter(None, self.known.values()):
+            yield sample.size_bytes
+        for run in self._held_runs.values():
+            yield from run.sizes_bytes()
 
     def holds_run(self, run: Run) -> bool:
         """Return whether samples of this run are held."""

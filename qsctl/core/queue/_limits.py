@@ -6,7 +6,9 @@ without room, or lets it wait, by the replacement policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 from qsctl.core.events import BounceReason, HighWatermarkPassed, LowWatermarkPassed, QueueFilled
@@ -110,12 +112,23 @@ class Limits:
             return None
         return _QUEUE_FULL
 
-    def has_room_beyond(self, count: int, size_bytes: int) -> bool:
-        """Return whether samples of this size in total fit, each of them, and leave room for another one."""
-        return (
-            self.count + count < self._count_max
-            and self.in_memory_bytes + size_bytes + (count + 1) * SAMPLE_METADATA_BYTES <= self._bytes_max
+    def is_full(self) -> bool:
+        """Return whether no sample of any size can be enqueued now."""
+        return self.count >= self._count_max or (
+            self.count > 0 and self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max
         )
+
+    def fitting_count(self, sizes_bytes: Sequence[int]) -> int:
+        """Return how many of these samples can be enqueued one after the other, up to the first that cannot.
+
+        Args:
+            sizes_bytes: the part of their sizes that is kept in memory.
+        """
+        count = min(len(sizes_bytes), self._count_max - self.count)
+        room = self._bytes_max - self.in_memory_bytes
+        ends = list(accumulate(each + SAMPLE_METADATA_BYTES for each in sizes_bytes[:count]))
+        fitting = bisect_right(ends, room)
+        return fitting if self.count or fitting or not count else 1
 
     def grow(self, now: Nanoseconds, size_bytes: int, count: int = 1) -> None:
         """Count enqueued samples of this size in total, and report a limit or high watermark that they cross."""
@@ -123,13 +136,13 @@ class Limits:
         self.in_memory_bytes += size_bytes + count * SAMPLE_METADATA_BYTES
         if not self.limited:
             return
-        if self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max:
-            self.find_full(now)
         if self._has_watermarks:
             self._below = self._is_below()
             if not self._above and (self.count > self._count_high or self.in_memory_bytes > self._bytes_high):
                 self._above = True
                 self._outbox.events.append(HighWatermarkPassed(now, self._queue))
+        if self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max:
+            self.find_full(now)
 
     def shrink(self, now: Nanoseconds, size_bytes: int, count: int = 1) -> None:
         """Count removed samples of this size in total, and report a low watermark that they cross."""

@@ -149,6 +149,8 @@ class Removal:
         self._held.retire_range(run, offsets, count)
         if self._is_limited:
             total_bytes = size_bytes * count if isinstance(size_bytes, int) else sum(size_bytes)
+            if run.is_on_disk:
+                total_bytes = 0
             self._limits.shrink(now, total_bytes, count)
         if run.expires_at_ns < INFINITE_NS:
             self._lifespans.leave(count)

@@ -1,9 +1,9 @@
 """Runs of samples: consecutive samples of one writer that are held as one object.
 
 Decides: the state of each sample of a run, and when a sample becomes an object of its own. A run is made of samples
-that arrived together and differ in number, position and payload only. The usual steps (enqueue, send, acknowledge)
-process ranges of it. Every other step first singles its sample out, and then treats it as any other `Sample`; what was
-singled out never joins its run again.
+that arrived together, or that a restart found in a store, and that differ in number, position and payload only. The
+usual steps (enqueue, send, acknowledge) process ranges of it. Every other step first singles its sample out, and then
+treats it as any other `Sample`; what was singled out never joins its run again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from qsctl.core.events import SizeBytes
-from qsctl.core.messages import WriteRun
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.records import EnqueuedRun
@@ -37,12 +36,8 @@ class Run:
     """Consecutive samples of one writer, by offset from the first.
 
     Args:
-        writes: the samples as they arrived.
-        position: the position of the first sample.
-        size_bytes: the size of each sample, in octets.
-        flags: the flags of each sample.
-        enqueued_at_ns: the instant at which all of them were enqueued.
-        expires_at_ns: the instant at which all of them expire.
+        enqueued: their record.
+        is_on_disk: whether all of their payloads leave memory once they are stored.
     """
 
     __slots__ = (
@@ -53,6 +48,7 @@ class Run:
         "first_number",
         "flags",
         "held_count",
+        "is_on_disk",
         "marks",
         "payloads",
         "position",
@@ -67,29 +63,24 @@ class Run:
         "writer_guid",
     )
 
-    def __init__(
-        self,
-        writes: WriteRun,
-        position: int,
-        size_bytes: SizeBytes,
-        flags: int,
-        enqueued_at_ns: Nanoseconds,
-        expires_at_ns: Nanoseconds,
-    ) -> None:
-        self.writer_guid: Guid = writes.identity.writer_guid
-        self.first_number = writes.identity.sequence_number
-        self.position = position
-        self.size_bytes = size_bytes
-        self.flags = flags
-        self.enqueued_at_ns = enqueued_at_ns
-        self.expires_at_ns = expires_at_ns
-        self.source_guid = writes.source_guid
-        self.related_source_guid = writes.related_source_guid
-        self.related_identity = writes.related_identity
-        self.related_reader_guid = writes.related_reader_guid
-        self.payloads: list[bytes] = list(writes.payloads)
-        """The payload of each sample; that of one which was singled out, or has left, is empty."""
-        self.count = self.held_count = self.remembered_count = len(writes.payloads)
+    def __init__(self, enqueued: EnqueuedRun, *, is_on_disk: bool = False) -> None:
+        self.writer_guid: Guid = enqueued.identity.writer_guid
+        self.first_number = enqueued.identity.sequence_number
+        self.position = enqueued.position
+        self.flags = enqueued.flags
+        self.enqueued_at_ns: Nanoseconds = enqueued.enqueued_at_ns
+        self.expires_at_ns: Nanoseconds = enqueued.expires_at_ns
+        self.source_guid = enqueued.source_guid
+        self.related_source_guid = enqueued.related_source_guid
+        self.related_identity = enqueued.related_identity
+        self.related_reader_guid = enqueued.related_reader_guid
+        self.is_on_disk = is_on_disk
+        self.payloads: list[bytes] | list[None] = list(enqueued.payloads)
+        """The payload of each sample, None after `spill`; that of one that was singled out, or has left, is empty."""
+        sizes = tuple(map(len, enqueued.payloads))
+        self.size_bytes: SizeBytes = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
+        """The size of each payload, in octets."""
+        self.count = self.held_count = self.remembered_count = len(enqueued.payloads)
         self.marks = bytearray(self.count)
         """The state of each sample: WAITING, SENT, SINGLE, RETIRED or FORGOTTEN."""
         self.samples: dict[int, Sample] = {}
@@ -107,32 +98,16 @@ class Run:
         is_over = all(sample.state >= _FIRST_FINAL_STATE for sample in self.samples.values())
         return _DELIVERED if is_over else _ENQUEUED
 
-    def record(self, queue: str, writes: WriteRun) -> EnqueuedRun:
-        """Return the record of the samples, of a queue by full name; `writes` are those of which the run was made."""
-        return EnqueuedRun(
-            queue,
-            self.position,
-            writes.identity,
-            writes.payloads,
-            self.enqueued_at_ns,
-            self.expires_at_ns,
-            self.source_guid,
-            self.related_source_guid,
-            self.related_identity,
-            self.related_reader_guid,
-            self.flags,
-        )
-
     def view(self, offset: int) -> Sample:
         """Return a held sample as it is now: the object itself if it was singled out, otherwise a copy."""
         if self.marks[offset] == SINGLE:
             return self.samples[offset]
-        payload = self.payloads[offset]
+        size_bytes = self.size_bytes
         sample = Sample(
             self.position + offset,
             SampleIdentity(self.writer_guid, self.first_number + offset),
-            payload,
-            len(payload),
+            self.payloads[offset],
+            size_bytes if isinstance(size_bytes, int) else size_bytes[offset],
             self.enqueued_at_ns,
             self.expires_at_ns,
             self.source_guid,
@@ -156,6 +131,19 @@ class Run:
             if self.marks[offset] <= SINGLE:
                 yield self.view(offset)
 
+    def sizes_bytes(self) -> Iterator[int]:
+        """Yield the size of the payload of each held sample."""
+        size_bytes = self.size_bytes
+        for offset in self.held_offsets(0, self.count):
+            yield size_bytes if isinstance(size_bytes, int) else size_bytes[offset]
+
+    def spill(self) -> None:
+        """Release the payloads, which are stored by now."""
+        for sample in self.samples.values():
+            sample.payload = None
+        if self.payloads:
+            self.payloads = [None] * self.count
+
     def single_out(self, offset: int) -> Sample:
         """Make a held sample an object of its own, and return it; one that is sent is counted for its consumer."""
         sample = self.view(offset)
@@ -163,7 +151,7 @@ class Run:
         if mark != SINGLE:
             self.marks[offset] = SINGLE
             self.samples[offset] = sample
-            self.payloads[offset] = b""
+            self.payloads[offset] = b""  # type: ignore[call-overload]
             if mark == SENT:
                 sending = self.sending_of(offset)
                 consumer = sending.consumer_of(offset)
@@ -206,13 +194,20 @@ class Run:
         """Return the offset behind the consecutive waiting samples at the cursor."""
         return self.count - len(self.marks[self.cursor :].lstrip(b"\x00"))
 
+    def pass_over_left(self) -> int:
+        """Move the cursor behind the samples at it that have left the queue; return their number."""
+        behind = self.marks[self.cursor :]
+        count = len(behind) - len(behind.lstrip(b"\x03\x04"))
+        self.cursor += count
+        return count
+
     def leave(self, offsets: range, count: int) -> None:
         """Mark samples as retired, which have left the queue, and release their payloads."""
         span = slice(offsets.start, offsets.stop, offsets.step)
         self.marks[span] = b"\x03" * count
         self.held_count -= count
         if self.held_count:
-            self.payloads[span] = [b""] * count
+            self.payloads[span] = [b""] * count  # type: ignore[list-item]
         else:
             self.payloads = []
 
@@ -238,6 +233,16 @@ class SentRange:
         self.sent_at_ns = sent_at_ns
         self.left_count = stop - start
         """Number of samples that neither ended nor were singled out."""
+
+    def begin(self) -> None:
+        """Mark the samples as sent, and count them for their consumers."""
+        run, consumers = self.run, self.consumers
+        run.sendings.append(self)
+        run.marks[self.start : self.stop] = b"\x01" * self.left_count
+        share, rest = divmod(self.left_count, len(consumers))
+        for at, consumer in enumerate(consumers):
+            consumer.in_runs_count += share + (at < rest)
+            consumer.sendings[self] = None
 
     def consumer_of(self, offset: int) -> Consumer:
         """Return the consumer that was sent a sample."""

@@ -11,6 +11,7 @@ from typing import Protocol
 from qsctl.core.events import Event
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue._agenda import Agenda
+from qsctl.core.queue._run import Run
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import SERVICE_STREAM, Batch, Input, Ready, StreamName
 from qsctl.core.records import Record, RunRecord, StreamRecord
@@ -126,8 +127,8 @@ class Outbox:
         self.service_stream = self.open_stream(SERVICE_STREAM)
         self.messages: list[Outbound] = []
         self.events: list[Event] = []
-        self.spilling: list[Sample] = []
-        """Samples whose payload leaves memory when this batch is closed, and is on disk only [QS 2.14.2]."""
+        self.spilling: list[Sample | Run] = []
+        """Samples and runs whose payload leaves memory when this batch is closed, and is on disk only [QS 2.14.2]."""
         self.agenda = Agenda()
         self._has_spilled = False
         self.moves_samples = False
@@ -173,7 +174,7 @@ class Outbox:
             self.inputs = []
         if self.spilling:
             self._has_spilled = True
-            for sample in self.spilling:
-                sample.payload = None
+            for each in self.spilling:
+                each.spill()
             self.spilling.clear()
         return ready

@@ -9,6 +9,7 @@ queue is rolled back to its store.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -19,16 +20,19 @@ from qsctl.core.events import BounceReason, SamplesRestored
 from qsctl.core.messages import SampleFlag
 from qsctl.core.queue._persistence import enqueued_record
 from qsctl.core.queue._redelivery import release
-from qsctl.core.queue._run import Run
+from qsctl.core.queue._run import SENT, SINGLE, WAITING, Run, SentRange
 from qsctl.core.queue._undeliverable import UNDELIVERABLE
+from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.dead_letter import CAUSES, dead_letter_identity
 from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import (
     Assigned,
+    AssignedRun,
     ConfigurationKnown,
     DeadLetterReason,
     Enqueued,
+    EnqueuedRun,
     EpochBegan,
     MembersChanged,
     MovedFrom,
@@ -37,8 +41,10 @@ from qsctl.core.records import (
     Remembered,
     RemovalCause,
     Removed,
+    RemovedRun,
     ReplicaRejoined,
     Returned,
+    RunRecord,
     SendsAhead,
     Undeliverable,
 )
@@ -59,7 +65,7 @@ class QueueReplay:
         is_restart: whether its service is starting; False: it has been working.
     """
 
-    __slots__ = ("_by_position", "_held", "_one_of", "_queue", "dead_letters", "is_restart", "moved_from")
+    __slots__ = ("_by_position", "_held", "_one_of", "_queue", "_runs", "dead_letters", "is_restart", "moved_from")
 
     def __init__(self, queue: SharedReaderQueue, *, is_restart: bool) -> None:
         self.is_restart = is_restart
@@ -72,26 +78,122 @@ class QueueReplay:
         known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
         self._one_of = known_guids.setdefault
         """Deduplicate equal GUID objects: each record has its own, and samples would keep all of them in memory."""
-        self._by_position: dict[int, Sample] = {sample.position: held.current(sample) for sample in held}
+        self._by_position: dict[int, Sample] = {}
+        """The samples by themselves."""
+        self._runs: list[Run] = []
+        """The runs, in queue order."""
+        for entry in held.entries_behind(0):
+            if isinstance(entry, Run):
+                self._runs.append(entry)
+            else:
+                self._by_position[entry.position] = entry
 
-    def play(self, record: QueueRecord) -> bool:
-        """Apply a record; return False if it has no effect: its sample was never enqueued, or was enqueued before."""
+    def play(self, record: QueueRecord | RunRecord) -> int:
+        """Apply a record, those of a run by ranges where nothing distinguishes its samples.
+
+        Returns:
+            How many records had an effect: the others concern samples that were never enqueued, or were before.
+        """
         if type(record) is Enqueued:
             return self._enqueue(record)
         if type(record) is Assigned:
-            sample = self._by_position.get(record.position)
+            sample = self._sample_at(record.position)
             if sample is None:
                 return False
             sample.dispatch()
             sample.holder = record.consumer_guid
             return True
         if type(record) is Removed:
-            sample = self._by_position.pop(record.position, None)
-            if sample is None:
-                return False
-            self._held.retire(sample)
-            return True
+            return self._remove(record.position) is not None
+        if isinstance(record, EnqueuedRun):
+            return record.count if self._enqueue_run(record) else sum(map(self._enqueue, record.singles()))
+        if isinstance(record, AssignedRun | RemovedRun):
+            return self._play_by_runs(record)
         return self._play_rare(record)
+
+    def _play_by_runs(self, record: AssignedRun | RemovedRun) -> int:
+        """Apply records about samples to those of each run together; return how many had an effect."""
+        positions, at, effect_count = record.positions, 0, 0
+        while at < len(positions):
+            found, count, is_done = self._run_at(positions[at]), 1, False
+            if found is not None:
+                run, offset = found
+                offsets = range(offset, run.count, positions.step)[: len(positions) - at]
+                count = len(offsets)
+                is_done = (
+                    self._assign_range(run, offsets, record.consumers_of(at, at + count))
+                    if isinstance(record, AssignedRun)
+                    else self._remove_range(run, offsets)
+                )
+            effect_count += count if is_done else sum(map(self.play, record.singles()[at : at + count]))
+            at += count
+        return effect_count
+
+    def _sample_at(self, position: int) -> Sample | None:
+        """Return the sample at a position, which is singled out if it is in a run; None: it is not held."""
+        sample = self._by_position.get(position)
+        if sample is None and (found := self._run_at(position)) is not None:
+            run, offset = found
+            return run.single_out(offset) if run.marks[offset] <= SINGLE else None
+        return sample
+
+    def _run_at(self, position: int) -> tuple[Run, int] | None:
+        """Return the run that has a position, and the offset of that in it."""
+        if at := bisect_right(self._runs, position, key=_POSITION):
+            run = self._runs[at - 1]
+            if position < run.position + run.count:
+                return run, position - run.position
+        return None
+
+    def _remove(self, position: int) -> Sample | None:
+        """Remove the sample at a position, and return it; None: it is not held."""
+        sample = self._sample_at(position)
+        if sample is not None:
+            self._by_position.pop(position, None)
+            self._held.retire(sample)
+        return sample
+
+    def _enqueue_run(self, record: EnqueuedRun) -> bool:
+        """Hold the samples of a record as a run; return False if they must be single ones."""
+        context = self._queue.context
+        are_on_disk = {len(each) > context.on_disk_over_bytes for each in record.payloads}
+        if (
+            self._queue.is_replicated
+            or len(are_on_disk) > 1
+            or (self._runs and record.position < self._runs[-1].position + self._runs[-1].count)
+            or not self._held.admits_run(record.identity, record.count)
+        ):
+            return False
+        run = Run(record, is_on_disk=True in are_on_disk)
+        if run.is_on_disk:
+            run.spill()  # the store has the payloads
+        run.writer_guid = self._one_of(run.writer_guid, run.writer_guid)
+        self._runs.append(run)
+        self._held.enter_run(run)
+        return True
+
+    def _assign_range(self, run: Run, offsets: range, guids: list[Guid]) -> bool:
+        """Mark samples of a run as sent to these consumers; return False if not all of them are waiting."""
+        if any(run.marks[offsets.start : offsets.stop]):
+            return False
+        # Stand-ins for the consumers of an earlier process.
+        consumers = [Consumer(guid, NIL_GUID, -1) for guid in _once_around(guids)]
+        SentRange(run, offsets.start, offsets.stop, consumers, 0).begin()
+        return True
+
+    def _remove_range(self, run: Run, offsets: range) -> bool:
+        """Remove samples of a run; return False if they are neither all waiting nor all of one sending."""
+        start, count = offsets.start, len(offsets)
+        marks = {*run.marks[start : offsets.stop : offsets.step]}
+        if marks == {SENT}:
+            sending = run.sending_of(start)
+            if offsets[-1] >= sending.stop:
+                return False
+            sending.leave(sending.consumers[0], count)  # how many each of the stand-ins has is never read
+        elif marks != {WAITING}:
+            return False
+        self._held.retire_range(run, offsets, count)
+        return True
 
     def _play_rare(self, record: QueueRecord) -> bool:
         match record:
@@ -103,7 +205,7 @@ class QueueReplay:
             case ReplicaRejoined() | SendsAhead() | MembersChanged() | ConfigurationKnown():
                 pass
             case Returned() | Undeliverable():
-                sample = self._by_position.get(record.position)
+                sample = self._sample_at(record.position)
                 if sample is None:
                     return False
                 if isinstance(record, Undeliverable):
@@ -126,17 +228,13 @@ class QueueReplay:
         """Remove a sample that became a dead letter; in a shared stream the dead letter's record removes it too."""
         sample = self._held.find(origin.identity)
         if sample is not None and sample.position == origin.position and origin.incarnation == self._queue.incarnation:
-            del self._by_position[sample.position]
-            self._held.retire(sample)
+            self._remove(sample.position)
 
     def leave_moved(self, place: MovedFrom) -> Sample | None:
         """Remove a sample that another queue holds since a move, and return it; None: it has been removed already."""
         if place.incarnation != self._queue.incarnation:
             return None
-        sample = self._by_position.pop(place.position, None)
-        if sample is not None:
-            self._held.retire(sample)
-        return sample
+        return self._remove(place.position)
 
     def deliveries_in_progress(self) -> dict[int, Guid]:
         """Return the consumer of each sample that is being delivered, by the sample's position."""
@@ -150,6 +248,7 @@ class QueueReplay:
         if NIL_INCARNATION != queue.incarnation != incarnation:
             self._held.clear()
             self._by_position.clear()
+            self._runs.clear()
             self.dead_letters.clear()
             self.moved_from.clear()
         queue.be(incarnation)
@@ -199,10 +298,16 @@ class QueueReplay:
             redelivered=flags != record.flags,
         )
         sample.move(Cause.STORE)
-        if not self._held.enter(sample):
+        if not self._held.enter_stored(sample):
             return False
         self._by_position[sample.position] = sample
         return True
+
+
+def _once_around(guids: list[Guid]) -> list[Guid]:
+    """Return the consumers of consecutive samples in turn, each once if possible."""
+    count = guids.index(guids[0], 1) if guids.count(guids[0]) > 1 else len(guids)
+    return guids[:count] if guids[count:] == guids[:-count] else guids
 
 
 def without(records: Iterable[Record], refused: Container[int]) -> Iterator[Record]:
@@ -237,7 +342,7 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
             stream.record(enqueued_record(queue.name, sample, None))
         if sample is not None and sample.position == origin.position:
             stream.record(Removed(queue.name, origin.position, CAUSES[origin.reason]))
-            held.retire(sample)
+            held.retire(held.current(sample))
         elif is_new:
             held.go_beyond(origin.position)
             stream.record(_remembered(queue))
@@ -286,27 +391,29 @@ def resume(
     spent its attempts, is dead-lettered or removed. A sample of `assigned`, which maps positions to consumers, is sent
     to that consumer again before any other sample, if the consumer has joined and is eligible [QS 7.1.1.3].
     """
-    context = queue.context
-    samples = list(queue.held)
-    if samples and is_restart:
-        context.outbox.events.append(SamplesRestored(now, queue.name, len(samples)))
+    context, held = queue.context, queue.held
+    entries = held.entries_behind(0)
+    if entries and is_restart:
+        context.outbox.events.append(SamplesRestored(now, queue.name, len(held)))
     if queue.limits.limited:
-        queue.limits.restore(context.in_memory_bytes(sample.size_bytes) for sample in samples)
+        queue.limits.restore(map(context.in_memory_bytes, held.sizes_bytes()))
     # Most samples are Enqueued without a deadline or an attempt: no decision about them is needed.
-    main = queue.deliveries.groups.main
-    is_one_by_one = queue.deliveries.groups.routes or bool(assigned)
+    groups = queue.deliveries.groups
+    is_one_by_one = groups.routes or bool(assigned)
     on_disk_over_bytes = context.on_disk_over_bytes
-    for sample in samples:
-        if (
-            sample.state is not SampleState.ENQUEUED
-            or sample.expires_at_ns < INFINITE_NS
-            or sample.attempts
-            or sample.size_bytes > on_disk_over_bytes
+    for entry in entries:
+        if isinstance(entry, Run):
+            _resume_run(now, queue, entry)
+        elif (
+            entry.state is not SampleState.ENQUEUED
+            or entry.expires_at_ns < INFINITE_NS
+            or entry.attempts
+            or entry.size_bytes > on_disk_over_bytes
             or is_one_by_one
         ):
-            _resume_sample(now, queue, sample, assigned.get(sample.position))
+            _resume_sample(now, queue, entry, assigned.get(entry.position))
         else:
-            main.append(sample)
+            groups.main.append(entry)
 
 
 def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, assigned: Guid | None) -> None:
@@ -319,20 +426,55 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, a
     if sample.state in UNDELIVERABLE:
         _resume_undeliverable(now, queue, sample)
         return
+    _end_delivery(queue, sample)
+    if assigned is not None and not _is_over(now, queue, sample) and queue.deliveries.send_again(now, sample, assigned):
+        return
+    queue.deliveries.groups.of_sample(sample).append(sample)
+    _end_if_over(now, queue, sample)
+
+
+def _resume_run(now: Nanoseconds, queue: SharedReaderQueue, run: Run) -> None:
+    """Let the samples of a run wait, and single out those about which a decision is needed."""
+    if run.expires_at_ns < INFINITE_NS:
+        queue.lifespans.enter(run, run.held_count)
+        queue.context.outbox.agenda.wake(queue, run.expires_at_ns)
+    if run.is_on_disk:
+        queue.context.outbox.spilling.append(run)
+    held = run.held_offsets(0, run.count)
+    unusual = held if run.expires_at_ns <= now else [offset for offset in held if run.marks[offset] != WAITING]
+    samples = list(map(run.single_out, unusual))
+    undeliverable_count = sum(sample.state in UNDELIVERABLE for sample in samples)
+    run.pass_over_left()
+    if len(held) > undeliverable_count:
+        queue.deliveries.groups.of_sample(run).append_run(run, len(held) - undeliverable_count)
+    for sample in samples:
+        if sample.state in UNDELIVERABLE:
+            _resume_undeliverable(now, queue, sample)
+        else:
+            _end_delivery(queue, sample)
+            _end_if_over(now, queue, sample)
+
+
+def _end_delivery(queue: SharedReaderQueue, sample: Sample) -> None:
+    """End the delivery of a sample that was in progress, if any."""
     if sample.state is not SampleState.ENQUEUED:
         release(sample)
         sample.move(Cause.RESTORE)
         sample.redelivered = True
         if queue.journaled:
             queue.stream.record(Returned(queue.name, sample.position, sample.attempts, redelivered=True))
-    is_spent = queue.deliveries.redelivery.are_attempts_spent(sample)
-    lives_on = now < sample.expires_at_ns and not is_spent
-    if lives_on and assigned is not None and queue.deliveries.send_again(now, sample, assigned):
-        return
-    queue.deliveries.groups.of_sample(sample).append(sample)
+
+
+def _is_over(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> bool:
+    """Return whether a sample has expired, or has spent its attempts."""
+    return sample.expires_at_ns <= now or queue.deliveries.redelivery.are_attempts_spent(sample)
+
+
+def _end_if_over(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
+    """Dead-letter or remove a waiting sample that has expired, or has spent its attempts."""
     if sample.expires_at_ns <= now:
         queue.removal.end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
-    elif is_spent:
+    elif queue.deliveries.redelivery.are_attempts_spent(sample):
         queue.removal.end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
 
 

@@ -161,6 +161,10 @@ class Sample(msgspec.Struct, gc=False):
         """Return the identity that its producer gave it."""
         return self.identity if self.dead_letter is None else self.dead_letter.identity
 
+    def spill(self) -> None:
+        """Release the payload, which is stored by now."""
+        self.payload = None
+
     def move(self, cause: Cause) -> None:
         """Change to the next state by a cause.
 

@@ -127,13 +127,7 @@ class SharedReaderQueue:
         self.deliveries = deliveries = Deliveries(context, consumers, self.reader_cache, routes=routes)
         self._membership = ConsumerMembership(context, deliveries, self._early_reports)
         self._entry = Entry(
-            context,
-            self.limits,
-            self.lifespans,
-            self.reader_cache,
-            deliveries.offer,
-            deliveries.offer_run,
-            deliveries.groups,
+            context, self.limits, self.lifespans, self.reader_cache, deliveries.offer, deliveries.offer_run
         )
         self.removal = Removal(
             context, deliveries, self.limits, self.lifespans, self.undeliverables, self.dead_letter_line
@@ -303,7 +297,7 @@ class SharedReaderQueue:
         """
         context, deliveries = self.context, self.deliveries
         self.settings = context.settings = settings
-        self.limits.change(settings, (context.in_memory_bytes(each.size_bytes) for each in context.held))
+        self.limits.change(settings, map(context.in_memory_bytes, context.held.sizes_bytes()))
         self.reader_cache.change(settings.limits.waiting_count_max)
         self._entry.change()
         self.removal.change()

@@ -23,7 +23,15 @@ from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.hosted_service import HeldAtRest
-from qsctl.core.messages import CommandReply, CommandRequest, Delivery, Inbound, Outbound, WriteAcknowledgment
+from qsctl.core.messages import (
+    CommandReply,
+    CommandRequest,
+    Delivery,
+    Inbound,
+    Outbound,
+    WriteAcknowledgment,
+    one_by_one,
+)
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import ServiceStarted
 from qsctl.core.settings import ServiceSettings
@@ -297,7 +305,7 @@ class EmbeddedInstance:
         self.recording.report(done)
         self.deliveries += [
             message
-            for message in done.messages
+            for message in one_by_one(done.messages)
             if isinstance(message, Delivery) and message.consumer_guid == self._guid
         ]
         answers = [each for each in done.messages if isinstance(each, WriteAcknowledgment | CommandReply)]

@@ -328,6 +328,7 @@ class _QueueCodec:
         has_moves = False
         for record, after in zip_longest(records, islice(records, 1, None)):
             if record is included:
+                included = None  # one object may be listed again
                 continue
             if type(record) is Enqueued:
                 position, number = position + 1, number + 1

@@ -268,23 +268,23 @@ class Stores:
         """Return the records of the stored configuration; none without one, or where it is not restored."""
         return iter(()) if self.service is None or self._drops_service_state else self.service.load()
 
-    def payload(self, queue: QueueName, position: int) -> bytes:
-        """Return the payload of a held sample (`Storage.payload`).
+    def payloads(self, queue: QueueName, positions: Sequence[int]) -> Sequence[bytes]:
+        """Return the payloads of held samples (`Storage.payloads`).
 
         Raises:
-            KeyError: the queue has no store, or no such sample is held.
-            Damaged: its bytes do not match their checksum.
+            KeyError: the queue has no store, or one of the samples is not held.
+            Damaged: bytes do not match their checksum.
         """
-        return self.queues[queue].payload(position)
+        return self.queues[queue].payloads(positions)
 
     def write(self, turns: Sequence[Ready]) -> Sync | None:
         """Write the records of several turns as one, and put every payload into their messages.
 
         Returns the pending sync, which makes them as durable as configured, or None where no sync is needed. Until it
-        has returned, no other method but `payload` may be called. Failures, also those of the sync, are registered in
+        has returned, no other method but `payloads` may be called. Failures, also those of the sync, are registered in
         `failures`.
         """
-        read = payload_reader(turns, self.payload)
+        read = payload_reader(turns, self.payloads)
         for ready in turns:
             fill_payloads(ready, read)
         streams = _by_stream(turns)

@@ -56,21 +56,22 @@ class Tables:
     def _number(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
 
-    def payload(self, position: int) -> bytes:
-        """Return the payload at a position.
+    def payloads(self, positions: Sequence[int]) -> list[bytes]:
+        """Return the payloads at ascending positions.
 
         Raises:
-            KeyError: the file has none.
-            ValueError: it does not match its checksum.
+            KeyError: the file lacks one.
+            ValueError: one does not match its checksum.
         """
-        query = "SELECT body, checksum FROM payload WHERE position = ?"
-        row = self.connection.execute(query, (position,)).fetchone()
-        if row is None:
-            raise KeyError(position)
-        body, checksum = row
-        if not is_whole(self.stream, position, body, checksum):
-            raise ValueError("it does not match its checksum")
-        return bytes(body)
+        query = "SELECT position, body, checksum FROM payload WHERE position BETWEEN ? AND ?"
+        rows = {at: row for at, *row in self.connection.execute(query, (positions[0], positions[-1]))}
+        found: list[bytes] = []
+        for position in positions:
+            body, checksum = rows[position]
+            if not is_whole(self.stream, position, body, checksum):
+                raise ValueError(f"the user data of sample {position} is damaged")
+            found.append(bytes(body))
+        return found
 
     def replace(self, kept: Sequence[Record]) -> None:
         """Replace all batches by a snapshot."""

@@ -163,15 +163,16 @@ class SqliteStorage:
         if not records:
             return
         tables, encoded = self._tables, self._codec.encode(records)
+        count = sum(encoded.counts)
         with self._transaction():
             tables.insert_payloads(encoded.positions, encoded.data)
-            tables.insert_batch(tables.next_index, len(records), encoded)
+            tables.insert_batch(tables.next_index, count, encoded)
             gone_count = tables.delete_payloads(encoded.ended)
             if encoded.has_moves and not self._has_moves:
                 note_moves(self._connection, has_moves=True)
         self._has_moves |= encoded.has_moves
-        tables.next_index += len(records)
-        tables.record_count += len(records)
+        tables.next_index += count
+        tables.record_count += count
         tables.held_count += len(encoded.positions) - gone_count
 
     def load(self) -> Iterator[Record]:
@@ -190,18 +191,18 @@ class SqliteStorage:
         except FAILURES as error:
             raise self._refusal(error) from error
 
-    def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for a queue that keeps payloads on disk only.
+    def payloads(self, positions: Sequence[int]) -> Sequence[bytes]:
+        """Return the payloads at ascending positions, for a queue that keeps payloads on disk only.
 
         Raises:
-            KeyError: no such sample is held.
-            Damaged: its bytes do not match their checksum, or the file cannot be read.
+            KeyError: one of the samples is not held.
+            Damaged: bytes do not match their checksum, or the file cannot be read.
         """
         try:
-            return self._tables.payload(position)
+            return self._tables.payloads(positions)
         except ValueError as error:
             raise Damaged(
-                f"{self.path}: the user data of sample {position} is damaged",
+                f"{self.path}: {error}",
                 remedy="Restart the service: it restores what is whole and reports the rest.",
             ) from error
         except FAILURES as error:

@@ -116,7 +116,7 @@ class LoggedStorage:
         return position in self.in_log.usage.locations
 
     def payload(self, position: int) -> bytes:
-        """Return the payload at a position, for a queue that keeps payloads on disk only.
+        """Return the payload at a position.
 
         Raises:
             KeyError: there is none, or the position ended.
@@ -136,6 +136,10 @@ class LoggedStorage:
         if position in self.in_log.ended:
             raise KeyError(position)
         return self._own.payload(position)
+
+    def payloads(self, positions: Sequence[int]) -> Sequence[bytes]:
+        """Return the payloads at ascending positions, for a queue that keeps payloads on disk only, see `payload`."""
+        return list(map(self.payload, positions))
 
     def worth_compacting(self) -> bool:
         """Return whether obsolete records use more space than needed ones.

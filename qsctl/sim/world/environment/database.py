@@ -86,6 +86,7 @@ class DatabaseStandIn:
 
     def append(self, records: Sequence[Record]) -> None:
         """Append records durably."""
+        records = list(self._codec.one_by_one(records))
         if records:
             self._reach()
             self._rows.records += records
@@ -96,17 +97,15 @@ class DatabaseStandIn:
         """Return every stored record in order, except those that `compact` dropped."""
         return iter(list(self._rows.records))
 
-    def payload(self, position: int) -> bytes:
-        """Return the payload of the sample at a position, for queues that keep payloads on disk only."""
-        payload: bytes | None = None
+    def payloads(self, positions: Sequence[int]) -> Sequence[bytes]:
+        """Return the payloads of the samples at ascending positions, for queues that keep payloads on disk only."""
+        held: dict[int | None, bytes] = {}
         for record in self._rows.records:
-            if type(record) is self._codec.carrier and record.position == position:
-                payload = record.payload
-            elif self._codec.ended_by(record) == position:
-                payload = None
-        if payload is None:
-            raise KeyError(position)
-        return payload
+            if type(record) is self._codec.carrier:
+                held[record.position] = record.payload
+            else:
+                held.pop(self._codec.ended_by(record), None)
+        return [held[each] for each in positions]
 
     def worth_compacting(self) -> bool:
         """Return whether records that no longer matter take more room than those that do."""

@@ -22,6 +22,7 @@ from qsctl.core.client.producer import OutgoingRun
 from qsctl.core.messages import (
     EPOCH_SHIFT,
     FLAGS_MASK,
+    RUN_SAMPLES_MIN,
     Acknowledgment,
     AckResponse,
     Delivery,
@@ -97,9 +98,6 @@ _NUMBER: Final = struct.Struct("<iI")
 _WRITER: Final = struct.Struct("<16si")
 _ANSWERED: Final = struct.Struct("<20sII")
 """An acknowledgment with the writer and the upper half of the sequence number as one string of octets."""
-
-RUN_SAMPLES_MIN: Final = 8
-"""Number of samples, or answers, from which on they are read as a run: a run costs what some single ones cost."""
 
 _ATTEMPT_SHIFT: Final = 16
 """The upper half of a sample's flags, and of a response, is the number of the attempt, for replicated queues; 0: none.
@@ -190,7 +188,8 @@ def pack_run(run: OutgoingRun) -> list[bytes]:
 
 def _pack_delivered(run: RunDelivery) -> list[bytes]:
     """Return the octets of each sample of a run in a frame for its consumer."""
-    identity, payloads, step = run.identity, run.payloads, run.step
+    identity, step = run.identity, run.step
+    payloads: Sequence[bytes] = run.payloads  # type: ignore[assignment]  # the driver puts payloads back before
     first = pack_sample(
         identity, payloads[0], run.source_guid, run.related_source_guid, run.related_identity, run.consumer_guid,
         run.flags,
