@@ -10,9 +10,10 @@ recorded and counted by ranges, with one octet of state for each sample; samples
 delivery with a step. A sample with an unusual step becomes an object of its own and never joins its run again. The
 transport makes runs of at least `RUN_SAMPLES_MIN` samples (`transport.dds.wire.frames`). Stores keep records by
 samples; a replay joins those that nothing distinguishes (`joining.py`), so that a restart restores runs. A frame that a
-limit, a duplicate or the size of a payload divides enters as several runs. Samples are enqueued one by one in
-replicated queues, and where samples wait outside. Replies to different requests are never in one run: each has its own
-related identity. Metrics, recordings and traces are made from one event a range and step.
+limit, a duplicate or the size of a payload divides enters as several runs. Samples are enqueued one by one where
+others wait outside, and in a replicated queue where one may have been written before. Replies to different requests
+are never in one run: each has its own related identity. Metrics, recordings and traces are made from one event a range
+and step.
 
 The table shows the rate of completed lifecycles in the core, as a multiple of that of single samples: processor time,
 both measured in turn in one process, payloads of 256 B, batches of 100, including statistics but not the creation of
