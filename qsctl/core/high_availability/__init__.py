@@ -58,8 +58,8 @@ Runs. Samples of one producer that arrive together are one object in the master'
 the log, in frames to members that understand it, and among the samples that wait at a slave. That changes nothing of
 the above: each sample has an index of its own, and a bound inside a run divides it (what fits into a frame, is
 confirmed, committed, taken back, or has arrived at a slave). A frame of the producer is processed one by one where
-samples of it may differ: written again, refused before, known here, or to be passed on. A slave's queues hold single
-samples, and so do files and snapshots.
+samples of it may differ: written again, refused before, known here, or to be passed on. A slave's queues replay runs,
+too; files and snapshots have single samples.
 
 Elections (`replica`, `ballot`, `allegiance`). A replica without a sign of a master for `master_timeout`, and a random
 part of it more, begins a trial. With a quorum of it, it votes for itself in the next epoch, durably, and asks the
@@ -177,7 +177,8 @@ Shown by these tests, in tests/core/high_availability where no other folder is n
 - order: `test_heartbeats_that_pass_a_backlog_keep_a_slow_replica_and_have_nothing_sent_twice`, tests/dds,
   `test_heartbeat_passes_the_samples_that_wait_for_a_member`, and tests/world,
   `test_member_that_catches_up_over_a_slow_link_receives_heartbeats_in_time`; refusals: test_frames.py;
-- runs: test_log_of_runs.py, test_staged_runs.py, and under drawn faults
+- runs: test_log_of_runs.py, test_staged_runs.py,
+  `test_every_prefix_of_a_log_of_runs_replays_to_the_state_that_wrote_it`, and under drawn faults
   `test_nothing_accepted_is_lost_where_samples_are_runs`;
 - replay: `test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it`.
 

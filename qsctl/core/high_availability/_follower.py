@@ -23,7 +23,6 @@ from qsctl.core.records import (
     QueueStreamRecord,
     ReplicaRejoined,
     SendsAhead,
-    one_by_one,
 )
 from qsctl.identity import Guid, Incarnation
 from qsctl.instant import Nanoseconds
@@ -142,11 +141,11 @@ class Follower:
 
     def _play(self, records: Iterable[QueueStreamRecord]) -> None:
         try:
-            self._play_all(one_by_one(records))
+            self._play_all(records)
         except UNPLAYABLE as error:
             raise Unplayable(f"{type(error).__name__}: {error}") from error
 
-    def _play_all(self, records: Iterable[QueueRecord]) -> None:
+    def _play_all(self, records: Iterable[QueueStreamRecord]) -> None:
         replays = self._replays
         for record in records:
             kind = type(record)

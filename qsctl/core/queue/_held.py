@@ -318,6 +318,11 @@ class Held:
         for run in self._held_runs.values():
             yield from run.sizes_bytes()
 
+    @property
+    def run_count(self) -> int:
+        """Return the number of runs with held samples."""
+        return len(self._held_runs)
+
     def holds_run(self, run: Run) -> bool:
         """Return whether samples of this run are held."""
         return self._held_runs.get(run.position) is run

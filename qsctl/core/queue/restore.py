@@ -53,6 +53,9 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
 _POSITION: Final = attrgetter("position")
+RUNS_KEPT: Final = 64
+"""Number of runs without held samples that a replay keeps."""
+
 NOTHING_ASSIGNED: Final[Mapping[int, Guid]] = MappingProxyType({})
 """Default of `resume`: no earlier process has assigned samples."""
 
@@ -158,8 +161,7 @@ class QueueReplay:
         context = self._queue.context
         are_on_disk = {len(each) > context.on_disk_over_bytes for each in record.payloads}
         if (
-            self._queue.is_replicated
-            or len(are_on_disk) > 1
+            len(are_on_disk) > 1
             or (self._runs and record.position < self._runs[-1].position + self._runs[-1].count)
             or not self._held.admits_run(record.identity, record.count)
         ):
@@ -168,6 +170,8 @@ class QueueReplay:
         if run.is_on_disk:
             run.spill()  # the store has the payloads
         run.writer_guid = self._one_of(run.writer_guid, run.writer_guid)
+        if len(self._runs) > 2 * self._held.run_count + RUNS_KEPT:
+            self._runs = [each for each in self._runs if each.held_count]
         self._runs.append(run)
         self._held.enter_run(run)
         return True
@@ -254,13 +258,14 @@ class QueueReplay:
         queue.be(incarnation)
 
     def _begin_epoch(self, *, flags_all: bool) -> None:
-        for sample in self._held:
-            if sample.state is SampleState.SENT:
+        for each in self._held:
+            if each.state is SampleState.SENT:
+                sample = self._held.current(each)
                 release(sample)
                 sample.move(Cause.RESTORE)
                 sample.redelivered = True
             elif flags_all:
-                sample.redelivered = True
+                self._held.current(each).redelivered = True
 
     def _enqueue(self, record: Enqueued) -> bool:
         dead_letter = None
@@ -403,7 +408,7 @@ def resume(
     on_disk_over_bytes = context.on_disk_over_bytes
     for entry in entries:
         if isinstance(entry, Run):
-            _resume_run(now, queue, entry)
+            _resume_run(now, queue, entry, assigned)
         elif (
             entry.state is not SampleState.ENQUEUED
             or entry.expires_at_ns < INFINITE_NS
@@ -426,14 +431,13 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, a
     if sample.state in UNDELIVERABLE:
         _resume_undeliverable(now, queue, sample)
         return
-    _end_delivery(queue, sample)
-    if assigned is not None and not _is_over(now, queue, sample) and queue.deliveries.send_again(now, sample, assigned):
+    if _is_sent_again(now, queue, sample, assigned):
         return
     queue.deliveries.groups.of_sample(sample).append(sample)
     _end_if_over(now, queue, sample)
 
 
-def _resume_run(now: Nanoseconds, queue: SharedReaderQueue, run: Run) -> None:
+def _resume_run(now: Nanoseconds, queue: SharedReaderQueue, run: Run, assigned: Mapping[int, Guid]) -> None:
     """Let the samples of a run wait, and single out those about which a decision is needed."""
     if run.expires_at_ns < INFINITE_NS:
         queue.lifespans.enter(run, run.held_count)
@@ -443,16 +447,27 @@ def _resume_run(now: Nanoseconds, queue: SharedReaderQueue, run: Run) -> None:
     held = run.held_offsets(0, run.count)
     unusual = held if run.expires_at_ns <= now else [offset for offset in held if run.marks[offset] != WAITING]
     samples = list(map(run.single_out, unusual))
-    undeliverable_count = sum(sample.state in UNDELIVERABLE for sample in samples)
+    undeliverable = [sample for sample in samples if sample.state in UNDELIVERABLE]
+    waiting = [
+        sample
+        for sample in samples
+        if sample.state not in UNDELIVERABLE and not _is_sent_again(now, queue, sample, assigned.get(sample.position))
+    ]
     run.pass_over_left()
-    if len(held) > undeliverable_count:
-        queue.deliveries.groups.of_sample(run).append_run(run, len(held) - undeliverable_count)
-    for sample in samples:
-        if sample.state in UNDELIVERABLE:
-            _resume_undeliverable(now, queue, sample)
-        else:
-            _end_delivery(queue, sample)
-            _end_if_over(now, queue, sample)
+    if waiting_count := len(held) - len(samples) + len(waiting):
+        queue.deliveries.groups.of_sample(run).append_run(run, waiting_count)
+    for sample in undeliverable:
+        _resume_undeliverable(now, queue, sample)
+    for sample in waiting:
+        _end_if_over(now, queue, sample)
+
+
+def _is_sent_again(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, assigned: Guid | None) -> bool:
+    """End the delivery of a sample that was in progress, if any; return whether it is sent to this consumer again."""
+    _end_delivery(queue, sample)
+    return (
+        assigned is not None and not _is_over(now, queue, sample) and queue.deliveries.send_again(now, sample, assigned)
+    )
 
 
 def _end_delivery(queue: SharedReaderQueue, sample: Sample) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from qsctl.core.queue import restore
 from tests.campaigns import trials
 from tests.core.high_availability.storm import Storm
 
@@ -26,7 +27,10 @@ def test_nothing_accepted_is_lost_under_random_faults(seed: int, size: int, vola
 @pytest.mark.parametrize("synchronizes", [True, False])
 @pytest.mark.parametrize("volatile", [False, True])
 @pytest.mark.parametrize("ten", range(trials("QSCTL_TEST_STORMS_OF_RUNS", 1, 50)))
-def test_nothing_accepted_is_lost_where_samples_are_runs(ten: int, volatile: bool, synchronizes: bool) -> None:
+def test_nothing_accepted_is_lost_where_samples_are_runs(
+    ten: int, volatile: bool, synchronizes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "RUNS_KEPT", 1)
     run_count = 0
     for seed in range(10 * ten, 10 * ten + 10):
         storm = Storm(seed, 3 if seed % 3 else 5, volatile=volatile, synchronizes=synchronizes, by_runs=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability._follower import Follower
 from qsctl.core.high_availability._log import LogSnapshot, ReplicatedLog
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft
+from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft, RunAcknowledgment, RunDelivery
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, ResourceLimitSettings
-from qsctl.core.records import EpochBegan, QueueRecord
+from qsctl.core.records import EpochBegan, QueueRecord, one_by_one
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import SampleIdentity, counted_incarnations
 from tests.core.high_availability.cluster import (
@@ -23,6 +25,7 @@ from tests.core.high_availability.cluster import (
     join,
     queue,
     write,
+    write_run,
 )
 from tests.example_counts import examples
 
@@ -35,9 +38,8 @@ QUEUES = (
         distribution=DistributionSettings(unacked_threshold=1),
     ),
 )
-STEPS = st.sampled_from(
-    ["write", "write", "accept", "accept", "reject", "join", "leave", "wait", "depose", "restart", "dead join"]
-)
+STEPS = ["write", "write", "accept", "accept", "reject", "join", "leave", "wait", "depose", "restart", "dead join"]
+STEPS_OF_RUNS = [*STEPS, "write run", "write run", "accept run", "accept run"]
 
 
 def fresh(records: list[QueueRecord]) -> Follower:
@@ -75,6 +77,13 @@ def work(cluster: Cluster, steps: list[str]) -> None:
         if step == "write":
             number += 1
             cluster.send_all(write(number))
+        elif step == "write run":
+            cluster.send_all(write_run(number + 1, [b"x" * (number % 5)] * 9))
+            number += 9
+        elif step == "accept run" and master is not None:
+            for delivery in [each for each in master.sent if isinstance(each, RunDelivery)][-1:]:
+                count, guid = len(delivery.payloads), delivery.consumer_guid
+                cluster.send(master.name, RunAcknowledgment(STREAM, guid, delivery.identity, count, delivery.step))
         elif step == "join":
             cluster.send_all(join(), join(OTHER_READER))
         elif step == "leave":
@@ -103,10 +112,22 @@ def answer(master: Process, cluster: Cluster, response: AckResponse) -> None:
 
 
 @settings(max_examples=examples(10, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-@given(st.lists(STEPS, min_size=5, max_size=40))
+@given(st.lists(st.sampled_from(STEPS), min_size=5, max_size=40))
 def test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it(steps: list[str]) -> None:
     """A slave's state after each entry is what a start makes of the log up to there, and of any snapshot before."""
-    cluster = Cluster(3, *QUEUES)
+    replay_every_prefix(Cluster(3, *QUEUES), steps)
+
+
+@settings(max_examples=examples(10, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@given(st.lists(st.sampled_from(STEPS_OF_RUNS), min_size=5, max_size=40), st.sampled_from([1, 6, -1]))
+def test_every_prefix_of_a_log_of_runs_replays_to_the_state_that_wrote_it(steps: list[str], threshold: int) -> None:
+    """The same, and records of runs lead to the states that single ones lead to, wherever they are divided."""
+    distribution = DistributionSettings(unacked_threshold=threshold)
+    queues = (QUEUES[0], dataclasses.replace(QUEUES[1], distribution=distribution))
+    replay_every_prefix(Cluster(3, *queues), ["write run", *steps])
+
+
+def replay_every_prefix(cluster: Cluster, steps: list[str]) -> None:
     states: dict[int, tuple[QueueRecord, ...]] = {}
     cluster.elect()
     cluster.send_all(join(), join(OTHER_READER))
@@ -118,15 +139,21 @@ def test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it(steps: list[st
             == 1
         )
     )
-    (records,) = {tuple(process.replica.log.records_from(1, process.replica.log.commit_index)) for process in cluster}
+    logs = [process.replica.log for process in cluster]
+    (records,) = {tuple(one_by_one(each.records_from(1, each.commit_index))) for each in logs}
     log = list(records)
     follower, replicated = fresh(log), ReplicatedLog()
     replicated.append(log)
     replicated.commit(len(log))
+    by_runs = [fresh(log) for _ in logs]
     for index in range(len(log) + 1):
         follower.follow(replicated, index)
         states[index] = follower.snapshot(0, 0)
         assert replayed(log, index) == states[index]
+        for each, of_runs in zip(by_runs, logs, strict=True):
+            if index % 7 in (0, 3) or index == len(log):
+                each.follow(of_runs, index)
+                assert each.snapshot(0, 0) == states[index]
     for base in range(0, len(log) + 1, 5):
         snapshot = LogSnapshot(base, 0, states[base])
         assert replayed(log, len(log), snapshot) == states[len(log)]

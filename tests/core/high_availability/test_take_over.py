@@ -23,6 +23,7 @@ from tests.core.high_availability.cluster import (
     join,
     queue,
     write,
+    write_run,
 )
 
 always_ahead = patch("qsctl.core.high_availability._clients.AHEAD_COUNT", 0)
@@ -52,6 +53,21 @@ def test_what_was_assigned_goes_to_the_same_consumers_before_anything_else() -> 
         cluster.send_all(write(number))
     cluster.run_until(lambda: len(master.deliveries()) == 2)
     assert numbers(master) == [(1, b"r", False), (2, b"s", False)]
+    cluster.run_for(TIMEOUT_NS)
+    successor = successor_of(cluster, master)
+    cluster.run_until(lambda: len(successor.deliveries()) >= 2)
+    assert numbers(successor) == [(1, b"r", True), (2, b"s", True)]
+    cluster.send(successor.name, acknowledge(2, OTHER_READER))
+    cluster.run_until(lambda: len(successor.deliveries()) == 3)
+    assert numbers(successor)[2] == (3, b"s", False), "it was never assigned"
+
+
+def test_samples_of_a_run_that_were_assigned_go_to_the_same_consumers_before_the_others() -> None:
+    cluster = Cluster(3, queue(**ONE_AT_A_TIME))
+    master = cluster.elect()
+    cluster.send_all(join(), join(OTHER_READER))
+    cluster.send_all(write_run(1, [b"x"] * 9))
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
     cluster.run_for(TIMEOUT_NS)
     successor = successor_of(cluster, master)
     cluster.run_until(lambda: len(successor.deliveries()) >= 2)
@@ -123,6 +139,24 @@ def test_while_samples_are_sent_ahead_everything_held_is_flagged_after_a_take_ov
     successor = cluster.elect()
     cluster.run_until(lambda: len(successor.deliveries()) == 2)
     assert numbers(successor) == [(1, b"r", True), (2, b"r", True)]
+
+
+@always_ahead
+def test_a_run_that_was_sent_ahead_is_flagged_after_a_take_over() -> None:
+    cluster = Cluster(3, queue(replication={"synchronize_consumer_assignment": False}))
+    master = cluster.elect()
+    cluster.send_all(write_run(1, [b"x"] * 3))
+    cluster.run_until(lambda: all(len(held(process)) == 3 for process in cluster))
+    cluster.cut(master.name)
+    cluster.send(master.name, join())
+    assert numbers(master) == [(number, b"r", False) for number in (1, 2, 3)]
+    cluster.tick()
+    master.crash()
+    cluster.heal()
+    cluster.send_all(join())
+    successor = cluster.elect()
+    cluster.run_until(lambda: len(successor.deliveries()) == 3)
+    assert numbers(successor) == [(number, b"r", True) for number in (1, 2, 3)]
 
 
 def test_a_deposed_master_takes_back_what_was_not_committed_and_follows() -> None:
