@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner, Result
 
 from qsctl.core.high_availability import _mastery as mastery
@@ -16,7 +17,7 @@ from qsctl.core.high_availability._log import ReplicatedLog
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.versions import EARLIEST, HEARTBEATS, VERSION
 from qsctl.core.messages import Inbound
-from qsctl.core.records import Enqueued
+from qsctl.core.records import Enqueued, EpochBegan, MembersChanged, QueueStreamRecord
 from qsctl.declared.problems import InvalidFile
 from qsctl.errors import ExitStatus, InvalidInput
 from qsctl.eventlog.reader import open_run
@@ -32,10 +33,12 @@ from qsctl.sim.world.environment.network import Conditions, Network
 from qsctl.sim.world.environment.session import Session
 from qsctl.sim.world.faults.schedule import parse_schedule
 from qsctl.sim.world.invariants.base import Ledger
+from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten
 from qsctl.sim.world.invariants.stores import RestartGivesAPrefix
 from qsctl.sim.world.results.verdict import judge
 from qsctl.sim.world.run import prepare
 from qsctl.sim.world.services.configuration import instance_name
+from qsctl.sim.world.services.incarnations import Incarnations
 from qsctl.sim.world.services.service import SimulatedService
 from qsctl.sim.world.services.stored import Append, Drop, StoredState, StreamFile
 from tests.commands import command_line
@@ -263,6 +266,64 @@ def test_a_log_of_a_deleted_queue_is_not_restored_and_that_of_the_queue_is(
     rule = RestartGivesAPrefix(lambda: 0, {1: cast(SimulatedService, service)})
     rule.started(1)
     assert rule.checked_count == 2
+    assert bool(rule.violation_count) == is_broken
+
+
+class OneCreation(Incarnations):
+    """The same creation of every queue at each service."""
+
+    def __init__(self) -> None:
+        self.which = 1
+
+    def of(self, service: int, queue: str) -> int:
+        return self.which
+
+
+def committed(*records: QueueStreamRecord) -> ReplicatedLog:
+    """Return a log with these records, all of which are committed."""
+    log = ReplicatedLog()
+    log.append(records)
+    log.commit(log.last_index)
+    return log
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "sequence_number", "payload", "is_of_next", "is_broken"),
+    [
+        ("witness", 1, b"", False, False),
+        ("witness", 2, b"", False, True),
+        ("other", 1, b"payload", False, False),
+        ("other", 1, b"", False, True),
+        ("witness", 1, b"", True, True),
+    ],
+)
+def test_entries_of_a_witness_lack_payloads_even_where_its_list_was_compacted_at_once(
+    name: str, sequence_number: int, payload: bytes, is_of_next: bool, is_broken: bool, is_compacted: bool
+) -> None:
+    """Found by a world: every member committed the list of members and compacted its log in one step."""
+    stream = "D/S/Orders"
+    began = EpochBegan(stream, 1, "master", flags_all=False)
+    identity = SampleIdentity(Guid(b"p" * 16), 1)
+    sample = Enqueued(stream, 1, identity, 0, 0, payload=b"payload")
+    listed = MembersChanged(stream, ("master", "other"), ("witness",), ("witness",))
+    with_list = committed(began, sample, listed)
+    if is_compacted:
+        with_list.compact(3, (began, listed, sample))
+    found = structs.replace(sample, identity=SampleIdentity(identity.writer_guid, sequence_number), payload=payload)
+    members = [
+        ("master", committed(began, sample)), ("master", with_list),
+        ("other", committed(began, sample)), (name, committed(began, found)),
+    ]  # fmt: skip
+    services: dict[int, SimulatedService] = {}
+    incarnations = OneCreation()
+    rule = CommittedIsNeverOverwritten(lambda: 0, services, Ledger(), incarnations)
+    for number, (member, log) in enumerate(members, 1):
+        replica = SimpleNamespace(name=member, log=log, incarnation=1)
+        services[number] = cast(SimulatedService, SimpleNamespace(replicas={stream: replica}))
+        if is_of_next and number == 3:
+            incarnations.which = 2
+        rule.stepped(number)
     assert bool(rule.violation_count) == is_broken
 
 

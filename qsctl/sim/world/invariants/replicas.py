@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.frames import for_witness
 from qsctl.core.high_availability.roles import Role, RoleChanged
-from qsctl.core.records import MembersChanged, Record
+from qsctl.core.records import Record
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
@@ -64,8 +64,8 @@ class CommittedIsNeverOverwritten(Invariant):
         """Committed entries (epoch and record) by index, by stream and creation of its queues."""
         self._compacted: dict[tuple[str, int], dict[int, Record]] = {}
         """Records of entries that a snapshot replaced before they could be compared, by index."""
-        self._witnesses: set[str] = set()
-        """Members that hold no payloads, or did not."""
+        self._witnesses: dict[tuple[str, int], set[str]] = {}
+        """Members that hold no payloads, or did not, by stream and creation of its queues."""
         self._looked: dict[tuple[int, str], tuple[int, int]] = {}
         """The incarnation and the commit index of each replica at its latest comparison."""
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}
@@ -108,15 +108,18 @@ class CommittedIsNeverOverwritten(Invariant):
             if log.commit_index <= seen:
                 continue
             committed = self._committed.setdefault((stream, which), {})
+            witnesses = self._witnesses.setdefault((stream, which), set())
+            # Not from the entries that are compared: a snapshot may have replaced the list in the step that committed
+            # it, and a witness compares earlier entries before it has the list itself.
+            if (members := log.members_at(log.commit_index)) is not None:
+                witnesses.update(members.witnesses)
             for index in range(seen + 1, log.commit_index + 1):
                 if index <= log.base.index:
                     self._note_compacted(service, (stream, which), index)
                     continue
                 self.checked_count += 1
                 epoch, record = log.entry(index)[:2]
-                if isinstance(record, MembersChanged):
-                    self._witnesses.update(record.witnesses)
-                if replica.name not in self._witnesses:
+                if replica.name not in witnesses:
                     first_epoch, first = committed.setdefault(index, (epoch, record))
                 elif index in committed:
                     first_epoch, first = committed[index]
