@@ -30,6 +30,7 @@ from qsctl.core.messages import one_by_one as messages_one_by_one
 from qsctl.core.payloads import fill_payloads
 from qsctl.core.queue._limits import SAMPLE_METADATA_BYTES
 from qsctl.core.queue.settings import (
+    DistributionSettings,
     PersistenceKind,
     PersistenceSettings,
     ReplacementKind,
@@ -184,6 +185,17 @@ def test_known_samples_divide_a_frame() -> None:
         (31, 9),
         (40, 25),
     ]
+
+
+def test_what_several_deliveries_free_together_is_sent_as_one() -> None:
+    """Otherwise a delivery that the end of a run divided would be two for ever, and those be divided again."""
+    one = engine(distribution=DistributionSettings(unacked_threshold=29))
+    one.receive_all(1, [run(1, 40), run(41, 100), ConsumerJoined(QUEUE, READER)])
+    one.receive_all(2, [accepted(1, 20)])  # 31 to 50: of two runs
+    one.take_ready()
+    one.receive(3, accepted(21, 30))
+    (sent,) = (each for each in one.take_ready().messages if isinstance(each, RunDelivery))
+    assert (sent.identity.sequence_number, len(sent.payloads)) == (51, 30)
 
 
 def test_a_run_is_on_disk_as_a_whole_or_not_at_all() -> None:

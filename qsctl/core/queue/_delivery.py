@@ -152,22 +152,31 @@ class Deliveries:
         """Process a consumer's acceptance of several samples; the effect is that of `acknowledge` for each."""
         guid, identity = acknowledgment.consumer_guid, acknowledgment.identity
         left_count, step = acknowledgment.count, acknowledgment.step
+        freed: dict[DeliveryGroup, None] = {}
         while left_count > 0:
-            count = self._accept_range(now, guid, identity, left_count, step)
-            if not count:
+            run = self._held.run_of(identity)
+            count = 0 if run is None else self._accept_range(now, run, guid, identity, left_count, step)
+            if run is None or not count:
+                self._serve_freed(now, freed)
                 self.acknowledge(now, Acknowledgment(self._name, guid, identity))
                 count = 1
+            else:
+                freed[self._group_of(run)] = None
             left_count -= count
             if left_count:
                 identity = SampleIdentity(identity.writer_guid, identity.sequence_number + count * step)
+        # Where samples wait, no other consumer has room: they go to this one whether it is served now or after each of
+        # its deliveries, and served now they leave in few deliveries.
+        self._serve_freed(now, freed)
 
-    def _accept_range(self, now: Nanoseconds, guid: Guid, identity: SampleIdentity, count: int, step: int) -> int:
+    def _accept_range(
+        self, now: Nanoseconds, run: Run, guid: Guid, identity: SampleIdentity, count: int, step: int
+    ) -> int:
         """Process the acceptance of samples that a run has sent to one consumer; return their number.
 
-        0: the first of them is not such a sample.
+        0: the first of them is not such a sample. The caller must serve the group next.
         """
-        run = self._held.run_of(identity)
-        if run is None or self._is_single():
+        if self._is_single():
             return 0
         offset = identity.sequence_number - run.first_number
         if run.marks[offset] != SENT:
@@ -189,16 +198,23 @@ class Deliveries:
     def _accept(
         self, now: Nanoseconds, run: Run, sending: SentRange, consumer: Consumer, offsets: range, count: int
     ) -> None:
-        groups = self.groups
-        group = groups.of_sample(run) if groups.routes else groups.main
         sending.leave(consumer, count)
         if consumer.unacked_threshold >= 0:
-            group.ring.review(consumer)
+            self._group_of(run).ring.review(consumer)
         if self._times_out and not sending.left_count:
             self.redelivery.end_sending(sending)
         self._end_range(now, run, offsets, count, sending.sent_at_ns)
-        if group.waiting_count or group is not groups.main:
-            self.serve(now, group)
+
+    def _group_of(self, sample: Sample | Run) -> DeliveryGroup:
+        groups = self.groups
+        return groups.of_sample(sample) if groups.routes else groups.main
+
+    def _serve_freed(self, now: Nanoseconds, freed: dict[DeliveryGroup, None]) -> None:
+        """Serve delivery groups of which a consumer has room again, and forget them."""
+        for group in freed:
+            if group.waiting_count or group is not self.groups.main:
+                self.serve(now, group)
+        freed.clear()
 
     def _acknowledge_in_run(self, now: Nanoseconds, acknowledgment: Acknowledgment, run: Run) -> Sample | None:
         """Process an answer to a sample of a run; return the sample if it is one by itself from now on."""
@@ -214,6 +230,7 @@ class Deliveries:
                 return run.single_out(offset)
             else:
                 self._accept(now, run, sending, consumer, range(offset, offset + 1), 1)
+                self._serve_freed(now, {self._group_of(run): None})
         elif mark == SINGLE:
             return run.samples[offset]
         elif mark == RETIRED:
