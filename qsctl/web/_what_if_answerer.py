@@ -277,8 +277,8 @@ def simulate_repetition(
         run.take_events()
         take_tables = getattr(run, "take_tables", None)
         tables = {} if take_tables is None else take_tables()
-        if depth is not None and not len(rows):  # a replay logs its messages in tables only
-            depth.add_table(tables.get("messages", ()))
+        if depth is not None and not len(rows) and "messages" in tables:  # a replay logs its messages in tables only
+            depth.add_table(tables["messages"])
 
     until_ns, slice_ns, shown_at = 0, max(1, scenario.horizon_ns // _FIRST_SLICES), time.monotonic()
     while until_ns < scenario.horizon_ns:

@@ -7,13 +7,14 @@ the highest and the mean sample. Memory does not grow with the number of message
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from qsctl.eventlog.queue_counts import NEVER
+from qsctl.eventlog.recording.rows import TableRows
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.sim.model import LOG_ROW, OUTCOMES, Rows
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model, Scenario
@@ -28,6 +29,14 @@ _HOLDS_EVERYWHERE: Final = frozenset({Model.SHARED_READER_QUEUE, Model.WORLD, Mo
 
 _COLUMNS: Final = MESSAGES.names[1:]
 _OUTCOME_NUMBERS: Final = {str(outcome): number for number, outcome in enumerate(OUTCOMES)}
+_NUMBERS_OF: Final[dict[str, Callable[[Sequence[str], Any], int]]] = {
+    "queue": lambda names, name: names.index(name),
+    "outcome": lambda _, outcome: _OUTCOME_NUMBERS[outcome],
+    **dict.fromkeys(
+        ("enqueued_ns", "enter_ns", "wait_ns", "acknowledge_ns"), lambda _, value: NEVER if value is None else value
+    ),
+}
+"""The number of a cell of a column, from the names of queues and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +77,16 @@ class DepthCounter:
             counted = as_records(np.ascontiguousarray(rows))
             count_moves(counted, step_ns, self._holders, self._holds, self._moves, self._seen)
 
-    def add_table(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_table(self, rows: TableRows) -> None:
         """Count the messages of rows of the table of messages without `run_id`; replays have these in place of
         `LOG_ROW`.
         """
         found = np.zeros(len(rows), LOG_ROW)
-        for name in ("queue", "enqueued_ns", "enter_ns", "wait_ns", "acknowledge_ns", "outcome"):
-            number_of = {"queue": self._names.index, "outcome": _OUTCOME_NUMBERS.__getitem__}.get(name, _or_never)
-            column = _COLUMNS.index(name)
-            found[name] = [number_of(row[column]) for row in rows]
+        columns = rows.columns() if len(rows) else []
+        for name, (values, places) in zip(_COLUMNS, columns, strict=bool(columns)):
+            if number_of := _NUMBERS_OF.get(name):
+                numbers = [number_of(self._names, value) for value in values]
+                found[name] = numbers if places is None else np.take(numbers, places)
         self.add(found)
 
     def result(self) -> dict[str, DepthOverTime]:
@@ -90,10 +100,6 @@ class DepthCounter:
             )
             for number in np.flatnonzero(self._seen).tolist()
         }
-
-
-def _or_never(value: int | None) -> int:
-    return NEVER if value is None else value
 
 
 def _holders(scenario: Scenario) -> npt.NDArray[np.bool_]:
