@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
+from qsctl.core.high_availability.configuration import Configuration
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world._world import World
 from qsctl.sim.world.faults.schedule import parse_schedule
 from qsctl.sim.world.faults.vocabulary import Verb
 from qsctl.sim.world.results.verdict import JudgedWorld, judge
+from qsctl.sim.world.services.configuration import instance_name
 from qsctl.sim.world.services.history import Observer
 from tests.campaigns import trials
 from tests.processes import run
@@ -222,6 +224,30 @@ def test_no_crash_waits_once_faults_have_ended() -> None:
     judged = judge(kinds.three(1), parse_schedule(lines, "late.txt"))
     assert violations(judged) == []
     assert judged.counts.crashes == 0
+
+
+@pytest.mark.parametrize(("lines", "broken"), [([], ["P14"]), (["at 2s member remove 2"], [])])
+def test_a_member_of_the_configuration_follows_it_and_one_that_was_removed_need_not(
+    lines: list[str], broken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a world: a removed member receives no more of the log, and was expected to follow it."""
+    is_behind = vars(Configuration)["_is_behind"].fget
+
+    def is_seen_behind(self: Configuration) -> bool:
+        return self._engine.hosted.application_name != instance_name(2) and is_behind(self)
+
+    monkeypatch.setattr(Configuration, "_is_behind", property(is_seen_behind))
+    judged = judge(kinds.administered(1), parse_schedule(lines, "removed.txt"))
+    assert judged.broken() == broken
+
+
+def test_a_service_that_deleted_a_queue_and_could_not_answer_is_asked_to_create_it() -> None:
+    """Found by a world: its answer was lost, and it was away when the others created the queue."""
+    lines = ["at 2s cut-one-way 1 > producer-1", "at 2s replace Orders", "at 2.3s crash 1", "at 4s start 1"]
+    judged = judge(kinds.three(1), parse_schedule(lines, "unanswered.txt"))
+    (replacement,) = judged.world.administrator.replacements
+    assert violations(judged) == []
+    assert replacement.created_at == {1, 2, 3}
 
 
 class Losses(Observer):

@@ -62,7 +62,7 @@ FILE_SIZES_KB: Final = (4, 16, 1000)
 """Sizes at which a store begins another file; one is drawn per world, and small ones make several files."""
 
 LOOKS_AGAIN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
-"""Interval at which the operator checks for groups that have lost a majority of their logs."""
+"""Interval at which the operator checks what services need: see `World._look_after`."""
 
 ADMINISTRATOR = 3
 """The kind that the administrator's GUID contains."""
@@ -256,6 +256,15 @@ class World(Surroundings):
         replica = service.replica(queue)
         return set() if replica is None else self.numbers(replica.members.voters)
 
+    def members_of_configuration(self) -> set[int]:
+        """Return the services that the latest master of the configuration lists as members; all, if there is none."""
+        masters = [each for each in self.services.values() if each.is_master_of_configuration]
+        replicas = [each.replicas[CONFIGURATION_STREAM] for each in masters]
+        if not replicas:
+            return set(self.services)
+        latest = max(replicas, key=lambda each: each.epoch).members.latest
+        return self.numbers((*latest.voters, *latest.learners))
+
     def numbers(self, names: Iterable[str]) -> set[int]:
         """Return the numbers of the services of these names."""
         return {self._numbers[name] for name in names}
@@ -333,12 +342,17 @@ class World(Surroundings):
         return SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
 
     def _look_after(self) -> None:
-        """Force, like an operator, the quorum of groups that need it once all remaining services are up; repeat."""
+        """Do, like an operator, what services need once all that remain are up; repeat.
+
+        A group may need a forced quorum; a service may have deleted a queue, and lack the new one.
+        """
         if self._is_calm:
             hosting_counts = Counter(stream for each in self.services.values() for stream in each.replicas)
             for service in self.services.values():
                 # Logs are lost with disks, and by a deletion that has reached only some of the services.
                 self._note_lost_majorities(service.force_quorum(hosting_counts))
+                if service.is_up:
+                    self.administrator.note_hosted(service.number, service.hosted)
         self.agenda.after(LOOKS_AGAIN_NS, self._look_after)
 
     def _make_witness(self) -> None:

@@ -77,13 +77,17 @@ class SameConfiguration(Invariant):
             self.violate(f"{message.request}: {first[0]} answers {first[2]!r}, and {service} {text!r}")
 
     def concluded(self) -> None:
-        """Compare how far each member has followed the log: at the end all must have reached its last entry."""
+        """Compare how far each member has followed the log: at the end all must have reached its last entry.
+
+        One that was removed receives no more of it.
+        """
         self.checked_count += 1
         latest = max((each.index for each in self._followed.values()), default=0)
+        members = self._world.members_of_configuration()
         behind = [
             str(number)
             for number, service in self._world.services.items()
-            if not service.is_gone
+            if number in members and not service.is_gone
             if number not in self._followed or self._followed[number].index < latest
         ]
         if behind or not latest:

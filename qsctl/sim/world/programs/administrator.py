@@ -2,14 +2,14 @@
 
 Decides the times of commands. A command is sent to every service, and repeated to those that have not answered. The
 operation continues once a quorum has answered and the others had time to: a service that was away meanwhile never
-receives the command, except that one which deleted the queue and did not create it receives the creation later. A
-command that a service cannot carry out is sent under a new identity; the first may still be carried out whenever its
-log entry is found.
+receives the command, except that one which deleted the queue and did not create it, by its answer or by what it hosts,
+receives the creation later. A command that a service cannot carry out is sent under a new identity; the first may still
+be carried out whenever its log entry is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -155,6 +155,14 @@ class WorldAdministrator:
                 each.deleted_at.add(service)
                 if each.is_over and service in each.lacking:
                     self._ask(each)
+
+    def note_hosted(self, service: int, queues: Collection[str]) -> None:
+        """Process what a service hosts: one that lacks a replaced queue deleted it, though its answer was lost."""
+        for each in self.replacements:
+            lacks = not self._orders and not set(each.queues) & set(queues)
+            if lacks and each.is_over and service not in each.deleted_at and not self._is_replaced_again(each):
+                each.deleted_at.add(service)
+                self._ask(each)
 
     # The known state of replacements.
 

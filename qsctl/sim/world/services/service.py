@@ -14,6 +14,7 @@ from random import Random
 from typing import Final
 
 from qsctl.core.events import one_by_one as single_events
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.high_availability.versions import VERSION
@@ -344,9 +345,8 @@ class SimulatedService:
     @property
     def is_master_of_configuration(self) -> bool:
         """Return whether the service is master of the replicated configuration, and so orders commands."""
-        replication = None if self.process is None else self.process.replication
-        configuration = None if replication is None else replication.member.configuration
-        return configuration is not None and configuration.replica.is_master
+        replica = self.replicas.get(CONFIGURATION_STREAM)
+        return replica is not None and replica.is_master
 
     def hand_over(self) -> None:
         """Hand over the service's masterships to other members."""
