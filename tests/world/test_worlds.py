@@ -250,6 +250,15 @@ def test_a_service_that_deleted_a_queue_and_could_not_answer_is_asked_to_create_
     assert replacement.created_at == {1, 2, 3}
 
 
+def test_a_queue_is_replaced_by_the_members_that_are_left_of_the_configuration() -> None:
+    """Found by a world: the administrator waited for removed members to delete the queue, and none created it."""
+    lines = ["at 1s member remove 3", "at 2.5s member remove 2", "at 4s replace Orders"]
+    judged = judge(kinds.replaced_in_order(1), parse_schedule(lines, "left.txt"))
+    assert violations(judged) == []
+    (replacement,) = judged.world.administrator.replacements
+    assert (replacement.deleted_at, replacement.created_at) == ({1}, {1})
+
+
 class Losses(Observer):
     """Notes which services found that something of theirs is lost."""
 

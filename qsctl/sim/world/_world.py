@@ -144,6 +144,7 @@ class World(Surroundings):
             count,
             self.agenda,
             orders=declared.replicates_configuration,
+            members=self.members_of_configuration,
             new_request=self._new_request,
             send=self._send_command,
         )

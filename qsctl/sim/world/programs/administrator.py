@@ -82,6 +82,7 @@ class WorldAdministrator:
         agenda: the clock.
         orders: whether the services replicate their configuration, and so agree on the order of commands: a command is
             then carried out once, however often it is sent.
+        members: returns the services that carry out a deletion: a removed member of the configuration does not.
         new_request: returns the identity of a new command.
         send: sends a command to a service.
     """
@@ -93,6 +94,7 @@ class WorldAdministrator:
         agenda: WorldAgenda,
         *,
         orders: bool,
+        members: Callable[[], Collection[int]],
         new_request: Callable[[], SampleIdentity],
         send: Callable[[int, SampleIdentity, Command], None],
     ) -> None:
@@ -101,6 +103,7 @@ class WorldAdministrator:
         self._quorum = service_count // 2 + 1
         self._agenda = agenda
         self._orders = orders
+        self._members = members
         self._new_request = new_request
         self._send = send
         self.replacements: list[QueueReplacement] = []
@@ -234,7 +237,9 @@ class WorldAdministrator:
     def _go_on(self, replacement: QueueReplacement) -> bool:
         """Proceed to the creation, or to the end, if enough services have answered; return whether they have."""
         answered, now = len(replacement.answered), self._agenda.now
-        if answered < self._quorum or (answered < len(self._services) and now - replacement.began_ns < WAITS_NS):
+        if answered < len(self._services) and now - replacement.began_ns < WAITS_NS:
+            return False
+        if not (answered >= self._quorum or (self._orders and self._is_deleted_by_members(replacement))):
             return False
         if replacement.is_creating:
             replacement.is_over = replacement.settled_ns is not None
@@ -243,6 +248,11 @@ class WorldAdministrator:
         replacement.request, replacement.began_ns = self._new_request(), now
         self._ask(replacement)
         return True
+
+    def _is_deleted_by_members(self, replacement: QueueReplacement) -> bool:
+        """Return whether the deletion was carried out by a quorum of those left that are to do so."""
+        members = set(self._members())
+        return not replacement.is_creating and len(members & replacement.deleted_at) > len(members) // 2
 
     def _commands(self, name: str) -> tuple[tuple[str, ...], Command, Command, Nanoseconds]:
         """Return the affected queues, both commands, and the grace time after which old deliveries must have ended.
