@@ -67,6 +67,17 @@ class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, g
 NIL_IDENTITY: Final = SampleIdentity(NIL_GUID, 0)
 
 
+def identity_behind(first: SampleIdentity, count: int) -> SampleIdentity:
+    """Return the identity of the same writer whose sequence number is greater by `count`."""
+    return SampleIdentity(first.writer_guid, first.sequence_number + count)
+
+
+def identities_from(first: SampleIdentity, count: int, step: int = 1) -> list[SampleIdentity]:
+    """Return identities of one writer whose sequence numbers have a constant step."""
+    guid, number = first.writer_guid, first.sequence_number
+    return [SampleIdentity(guid, each) for each in range(number, number + count * step, step)]
+
+
 def guid_from_hex(text: str) -> Guid:
     """Read 32 hexadecimal digits; fewer are padded with zeros on the left.
 

@@ -1,4 +1,4 @@
-"""What workers report is what a run without them prints."""
+"""Compare what workers report with what a run without them prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist reports of a test: if all of it passed, one report instead of three.
+"""Report of a test by a worker of pytest-xdist: one report instead of three if all of it passed.
 
 Each report is serialized by the worker and read by the controller, which takes more than a millisecond of processor
 time for a test. That the setup and teardown of a test passed is in no summary.

@@ -36,12 +36,9 @@ from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
-    AssignedRun,
-    EnqueuedRun,
     MovedFrom,
     QueueRecord,
     Record,
-    RemovedRun,
     RunRecord,
     ServiceRecord,
     ServiceStarted,
@@ -257,7 +254,7 @@ class ServiceEngine:
             if of_queue.queue != name:
                 name = of_queue.queue
                 found = self._replay_of(name)
-            count = of_queue.count if isinstance(of_queue, EnqueuedRun | AssignedRun | RemovedRun) else 1
+            count = of_queue.count if isinstance(of_queue, RunRecord) else 1
             if found is None:
                 self.ignored_record_count += count
                 continue

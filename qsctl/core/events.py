@@ -15,9 +15,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from qsctl.core.messages import identities_from
 from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity, identities_from
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 SizeBytes: TypeAlias = int | tuple[int, ...]

@@ -16,9 +16,9 @@ import msgspec
 
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
-from qsctl.core.records import DeadLetterReason
+from qsctl.core.records import DeadLetterReason, EnqueuedRun
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, identities_from, identity_behind
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 QueueName: TypeAlias = str
@@ -279,8 +279,26 @@ class WriteRun(msgspec.Struct, frozen=True, array_like=True, tag="write_run", gc
 
     def part(self, start: int, stop: int) -> WriteRun:
         """Return the samples between two offsets."""
-        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        identity = identity_behind(self.identity, start)
         return msgspec.structs.replace(self, identity=identity, payloads=self.payloads[start:stop])
+
+    def enqueued(
+        self, queue: str, position: int, enqueued_at_ns: Nanoseconds, expires_at_ns: Nanoseconds, flags: int
+    ) -> EnqueuedRun:
+        """Return the record of the samples, which a queue of this full name has accepted from a position on."""
+        return EnqueuedRun(
+            queue,
+            position,
+            self.identity,
+            self.payloads,
+            enqueued_at_ns,
+            expires_at_ns,
+            self.source_guid,
+            self.related_source_guid,
+            self.related_identity,
+            self.related_reader_guid,
+            flags,
+        )
 
     def singles(self) -> list[Write]:
         """Return the samples one by one."""
@@ -403,12 +421,6 @@ def one_by_one(messages: Iterable[Outbound]) -> Iterator[Outbound]:
             yield from message.singles()
         else:
             yield message
-
-
-def identities_from(first: SampleIdentity, count: int, step: int = 1) -> list[SampleIdentity]:
-    """Return identities of one writer whose sequence numbers have a constant step."""
-    guid, number = first.writer_guid, first.sequence_number
-    return [SampleIdentity(guid, each) for each in range(number, number + count * step, step)]
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):

@@ -27,6 +27,8 @@ from qsctl.identity import (
     SampleIdentity,
     WholeGuid,
     WholeIncarnation,
+    identities_from,
+    identity_behind,
 )
 from qsctl.instant import Nanoseconds
 
@@ -298,12 +300,11 @@ class EnqueuedRun(msgspec.Struct, frozen=True, array_like=True, tag=27, gc=False
 
     def identities(self) -> list[SampleIdentity]:
         """Return the identities of the samples."""
-        writer_guid, number = self.identity.writer_guid, self.identity.sequence_number
-        return [SampleIdentity(writer_guid, each) for each in range(number, number + len(self.payloads))]
+        return identities_from(self.identity, len(self.payloads))
 
     def part(self, start: int, stop: int) -> EnqueuedRun:
         """Return the records of the samples between two offsets."""
-        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        identity = identity_behind(self.identity, start)
         return msgspec.structs.replace(
             self, position=self.position + start, identity=identity, payloads=self.payloads[start:stop]
         )
@@ -435,7 +436,7 @@ def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]: ...
 def one_by_one(records: Iterable[StreamRecord]) -> Iterator[Record]:
     """Yield records, those of a run one by one."""
     for record in records:
-        if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun):
+        if isinstance(record, RunRecord):
             yield from record.singles()
         else:
             yield record

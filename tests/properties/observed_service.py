@@ -1,4 +1,4 @@
-"""What observers make of a service: metrics, and a recording from now on, as rows in which samples can be compared."""
+"""Observers of a service, metrics and a recording: they give rows in which samples can be compared."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Clients:
         self._enqueued_at: dict[tuple[str, int], int] = {}
         """The entries that are not committed, by queue and position: what a delivery rests on at least."""
         self._runs_enqueued_at: dict[str, deque[tuple[int, int, int]]] = {}
-        """Those of runs, by queue: the first position, the last one, and its entry, in the order of the log."""
+        """Entries of runs, by queue: the first position, the last one, and its entry, in the order of the log."""
         self.own_epoch_index = 0
         """The first entry of the master's own epoch."""
         self._epoch_of_deliveries = 0

@@ -19,14 +19,13 @@ from qsctl.core.high_availability._uncommitted import Key, UncommittedSamples
 from qsctl.core.high_availability.frames import Entry, OrderedRun
 from qsctl.core.records import (
     RUN_RECORDS,
-    AssignedRun,
     Enqueued,
     EnqueuedRun,
     EpochBegan,
     MembersChanged,
     QueueRecord,
     QueueStreamRecord,
-    RemovedRun,
+    RunRecord,
     payload_bytes_of,
 )
 from qsctl.identity import SampleIdentity
@@ -56,7 +55,7 @@ EMPTY: Final = LogSnapshot(0, 0, ())
 
 def count_of(record: Entry) -> int:
     """Return the number of entries that a record is."""
-    return record.count if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun) else 1
+    return record.count if isinstance(record, RunRecord | OrderedRun) else 1
 
 
 def entry_count(records: Sequence[Entry]) -> int:
@@ -73,7 +72,7 @@ def behind(entries: Sequence[Entry], count: int) -> Sequence[Entry]:
             return entries[at:]
         own_count = count_of(entry)
         if count < own_count:
-            assert isinstance(entry, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun)
+            assert isinstance(entry, RunRecord | OrderedRun)
             return (entry.part(count, own_count), *entries[at + 1 :])
         count -= own_count
     return ()
@@ -132,7 +131,7 @@ class ReplicatedLog:
         if not self.base.index < index <= self.last_index:
             raise LookupError(f"no entry {index}; there are {self.base.index + 1} to {self.last_index}")
         (record,) = self.records_from(index, 1)
-        if isinstance(record, EnqueuedRun | AssignedRun | RemovedRun):
+        if isinstance(record, RunRecord):
             (record,) = record.singles()
         return self.epoch_at(index), record
 
@@ -334,5 +333,5 @@ class ReplicatedLog:
 
 def _part(record: QueueStreamRecord, start: int, stop: int) -> QueueStreamRecord:
     """Return the records of a run between two offsets."""
-    assert isinstance(record, EnqueuedRun | AssignedRun | RemovedRun), f"{record!r} is divided"
+    assert isinstance(record, RunRecord), f"{record!r} is divided"
     return record if stop - start == record.count else record.part(start, stop)

@@ -25,9 +25,9 @@ from qsctl.core.high_availability._staging import REPLICATE, Staging
 from qsctl.core.high_availability.ballot import Ballot
 from qsctl.core.high_availability.frames import Relayed
 from qsctl.core.high_availability.outgoing import Outgoing
-from qsctl.core.messages import AckResponse, RunAccepted, Write, WriteAcknowledgment, WriteRun, identities_from
+from qsctl.core.messages import AckResponse, RunAccepted, Write, WriteAcknowledgment, WriteRun
 from qsctl.core.records import Enqueued
-from qsctl.identity import SampleIdentity
+from qsctl.identity import SampleIdentity, identities_from
 from qsctl.instant import Nanoseconds
 
 

@@ -27,7 +27,7 @@ WITHOUT_PAYLOAD_OVER_BYTES: Final = 64
 REPLICATE: Final = int(SampleFlag.REPLICATE)
 
 StagedKey: TypeAlias = Key | tuple[str, SampleIdentity, int]
-"""That of a sample, or of a run of samples: the first one, and their number."""
+"""Key of a sample, or of a run of samples: the first one, and their number."""
 
 
 class _StagedRun:
@@ -168,7 +168,9 @@ class Staging:
                 if (run := self._take_run(entry.queue, entry.identity, entry.count)) is None:
                     left.extendleft(reversed(entry.singles()))
                     continue
-                taken.append(_enqueued_run(entry, run))
+                taken.append(
+                    run.enqueued(entry.queue, entry.position, entry.enqueued_at_ns, entry.expires_at_ns, entry.flags)
+                )
                 count += entry.count
                 continue
             if isinstance(entry, EnqueuedRun) and self._take_run(entry.queue, entry.identity, entry.count) is None:
@@ -273,22 +275,6 @@ def _without_payload(record: QueueStreamRecord) -> Entry:
             record.flags,
         )
     return record
-
-
-def _enqueued_run(ordered: OrderedRun, writes: WriteRun) -> EnqueuedRun:
-    return EnqueuedRun(
-        ordered.queue,
-        ordered.position,
-        writes.identity,
-        writes.payloads,
-        ordered.enqueued_at_ns,
-        ordered.expires_at_ns,
-        writes.source_guid,
-        writes.related_source_guid,
-        writes.related_identity,
-        writes.related_reader_guid,
-        ordered.flags,
-    )
 
 
 def _singles_of(waiting: Write | _StagedRun) -> Sequence[Write]:

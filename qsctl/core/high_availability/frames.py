@@ -18,7 +18,7 @@ from msgspec import structs
 
 from qsctl.core.messages import Write
 from qsctl.core.records import Enqueued, EnqueuedRun, QueueRecord, QueueStreamRecord, StreamRecord
-from qsctl.identity import Count, SampleIdentity
+from qsctl.identity import Count, SampleIdentity, identity_behind
 from qsctl.instant import Nanoseconds
 
 
@@ -77,7 +77,7 @@ class OrderedRun(msgspec.Struct, frozen=True, array_like=True, tag=30, gc=False)
 
     def part(self, start: int, stop: int) -> OrderedRun:
         """Return the entries of the samples between two offsets."""
-        identity = SampleIdentity(self.identity.writer_guid, self.identity.sequence_number + start)
+        identity = identity_behind(self.identity, start)
         return structs.replace(self, position=self.position + start, identity=identity, count=stop - start)
 
     def singles(self) -> list[Ordered]:

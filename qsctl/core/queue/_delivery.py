@@ -28,7 +28,7 @@ from qsctl.core.queue._run import RETIRED, SENT, SINGLE, Run, SentRange
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.records import Assigned, AssignedRun, RemovalCause, Returned
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity, identity_behind
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 LetIn: TypeAlias = Callable[[Nanoseconds], None]
@@ -164,7 +164,7 @@ class Deliveries:
                 freed[self._group_of(run)] = None
             left_count -= count
             if left_count:
-                identity = SampleIdentity(identity.writer_guid, identity.sequence_number + count * step)
+                identity = identity_behind(identity, count * step)
         # Where samples wait, no other consumer has room: they go to this one whether it is served now or after each of
         # its deliveries, and served now they leave in few deliveries.
         self._serve_freed(now, freed)

@@ -28,8 +28,8 @@ from qsctl.core.queue.dead_letter import CAUSES, letter, origin_of
 from qsctl.core.queue.insertion import Insertion, moved_sample, refused_insertion, sample_of
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import ReplacementKind
-from qsctl.core.records import DeadLetterReason, Enqueued, EnqueuedRun, MovedFrom, Removed
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.core.records import DeadLetterReason, Enqueued, MovedFrom, Removed
+from qsctl.identity import NIL_GUID, Guid, identity_behind
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
@@ -182,8 +182,7 @@ class Entry:
         count = len(sizes_bytes)
         if self._is_limited:
             count = self._limits.fitting_count(list(map(context.in_memory_bytes, sizes_bytes)))
-        identity = writes.identity
-        first = SampleIdentity(identity.writer_guid, identity.sequence_number + start) if start else identity
+        first = identity_behind(writes.identity, start) if start else writes.identity
         return self._held.new_count(first, count)
 
     def _enqueue_run(self, now: Nanoseconds, writes: WriteRun) -> None:
@@ -195,19 +194,8 @@ class Entry:
             if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
             else INFINITE_NS
         )
-        enqueued = EnqueuedRun(
-            self._name,
-            held.next_position,
-            first,
-            payloads,
-            now,
-            expires_at_ns,
-            writes.source_guid,
-            writes.related_source_guid,
-            writes.related_identity,
-            writes.related_reader_guid,
-            writes.flags & _PRODUCER_FLAGS,
-        )
+        flags = writes.flags & _PRODUCER_FLAGS
+        enqueued = writes.enqueued(self._name, held.next_position, now, expires_at_ns, flags)
         run = Run(enqueued, is_on_disk=len(payloads[0]) > context.on_disk_over_bytes)
         held.enter_run(run)
         stream = self._stream

@@ -14,10 +14,9 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
-from qsctl.core.messages import identities_from
 from qsctl.core.queue._run import FORGOTTEN, RETIRED, SINGLE, Run
 from qsctl.core.queue.sample import Sample
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, identities_from
 
 RETIRED_IDENTITIES_MAX: Final = 8_192
 """Number of remembered identities: far more than a producer, whose send window is finite, repeats unacknowledged."""

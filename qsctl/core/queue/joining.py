@@ -65,34 +65,33 @@ def joined(records: Iterable[Record]) -> Iterator[StreamRecord]:
                 position += 1
                 number += 1
                 continue
-            yield from _runs(samples, assigned, removed)
-            samples, assigned, removed = [], [], []
-            if record.dead_letter_reason is None and record.moved_from is None and not record.flags & _REDELIVERED:
-                samples.append(record)
-                traits, writer = _TRAITS(record), identity.writer_guid
-                position, number = record.position + 1, identity.sequence_number + 1
-                continue
         elif type(record) is Assigned and record.attempt == 1:
-            if assigned or samples:
+            if (assigned or samples) and not removed:
                 following = assigned[-1].position + 1 if assigned else samples[0].position
-                if record.position == following and not (samples and following >= position) and not removed:
+                if record.position == following and not (samples and following >= position):
                     assigned.append(record)
                     continue
-            yield from _runs(samples, assigned, removed)
-            samples, assigned, removed = [], [record], []
+        elif type(record) is Removed and removed and _continues(removed, record):
+            removed.append(record)
             continue
+        yield from _runs(samples, assigned, removed)
+        samples, assigned, removed = [], [], []
+        if type(record) is Enqueued and _may_begin(record):
+            samples.append(record)
+            traits, writer = _TRAITS(record), record.identity.writer_guid
+            position, number = record.position + 1, record.identity.sequence_number + 1
+        elif type(record) is Assigned and record.attempt == 1:
+            assigned.append(record)
         elif type(record) is Removed:
-            if removed and _continues(removed, record):
-                removed.append(record)
-                continue
-            yield from _runs(samples, assigned, removed)
-            samples, assigned, removed = [], [], [record]
-            continue
+            removed.append(record)
         else:
-            yield from _runs(samples, assigned, removed)
-            samples, assigned, removed = [], [], []
-        yield record
+            yield record
     yield from _runs(samples, assigned, removed)
+
+
+def _may_begin(record: Enqueued) -> bool:
+    """Return whether a sample may be the first of a run."""
+    return record.dead_letter_reason is None and record.moved_from is None and not record.flags & _REDELIVERED
 
 
 def _continues(removed: list[Removed], record: Removed) -> bool:

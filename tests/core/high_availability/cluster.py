@@ -115,7 +115,7 @@ class Process:
         self.syncs = True
         self.compacted_over_count = 8_192
         self.version = VERSION
-        """That of its letters."""
+        """The version of its letters."""
         self.configuration: ReplicationSettings | None = None
         """How the configuration is replicated."""
         self.is_joining = False

@@ -358,7 +358,7 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
             _check_numbers(record.attempt)
         elif type(record) is Ordered:
             _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags)
-        elif isinstance(record, EnqueuedRun | AssignedRun | RemovedRun | OrderedRun):
+        elif isinstance(record, RunRecord | OrderedRun):
             _check_run(record)
         elif type(record) is Returned:
             _check_numbers(record.attempts)
