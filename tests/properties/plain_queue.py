@@ -82,11 +82,14 @@ class PlainQueue:
             self.hold(now, number, min(now + lifespan, INFINITE_NS), payload, address)
 
     def hold(self, now: int, number: int, expires: int, payload: bytes = b"x", address: Guid = NIL_GUID) -> None:
+        self.accept(now, number, expires, payload, address)
+        self.dispatch(now)
+
+    def accept(self, now: int, number: int, expires: int, payload: bytes = b"x", address: Guid = NIL_GUID) -> None:
         if expires >= INFINITE_NS:
             expires = min(now + self.given.lifespan_ns, INFINITE_NS)
         self.enter(PlainSample(number, expires, payload=payload, address=address))
         self.answers.append((number, 1))
-        self.dispatch(now)
 
     def enter(self, sample: PlainSample) -> None:
         sample.position = self.next_position
@@ -228,6 +231,12 @@ class PlainQueue:
         return min(due, default=INFINITE_NS)
 
     def dispatch(self, now: int) -> None:
+        self.send(now)
+        while self.outside and self.has_room():
+            self.accept(now, *self.outside.pop(0))
+            self.send(now)
+
+    def send(self, now: int) -> None:
         blocked: set[Guid] = set()
         for sample in list(self.samples):
             if sample.holder is None and not sample.dead and sample.address not in blocked:
@@ -239,8 +248,6 @@ class PlainQueue:
                 self.sent_count += 1
                 sample.sent = (now, self.sent_count)
                 self.sent.append((sample.number, consumer.guid, sample.attempts + 1, sample.redelivered))
-        while self.outside and self.has_room():
-            self.hold(now, *self.outside.pop(0))
 
     def choose(self, sample: PlainSample) -> PlainConsumer | None:
         group = [consumer for consumer in self.consumers if consumer.source == sample.address]
