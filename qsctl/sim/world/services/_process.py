@@ -365,9 +365,9 @@ class ProcessWatch:
         self.note(self.stored.end_queues(failed))
 
     def renewed(self, name: str, records: Sequence[Record]) -> None:
-        """Note that the complete content of a queue whose store failed was stored."""
+        """Note that the complete content of a queue whose store failed was stored; what was durable before stays so."""
         self.stored.forget_pending(name)
-        operation = Install(name, self.stored.stream(name).last_index + len(records), tuple(records))
+        operation = Compact(name, self.stored.stream(name).last_index + len(records), tuple(records))
         self.stored.do(operation)
         self.note([operation])
 
