@@ -58,9 +58,11 @@ class Recovery:
         """Suspend the queues whose stores have failed, and make all stored queues refuse samples while space is
         scarce.
         """
-        for name, failure in list(self._stores.failures.queues.items()):
-            if not failure.is_undone:
+        failures, tried = self._stores.failures.queues, set[str]()
+        while left := [name for name, each in failures.items() if not each.is_undone and name not in tried]:
+            for name in left:  # to open one again may show that others lost records
                 self._undo(name)
+            tried.update(left)
         of_service = self._stores.failures.service
         if of_service is not None and not of_service.is_reported:
             of_service.is_reported = True

@@ -391,6 +391,7 @@ class Stores:
             self.files.with_reserve(sync)
         except Damaged as error:
             self.failures.fail(names, error)
+            self._fail_unsynced()
 
     def _dead_letters_of(self, name: QueueName) -> QueueName:
         place = self._places.get(name)
@@ -540,9 +541,17 @@ class Stores:
             Damaged: the disk refuses.
         """
         self.files.claim.hold_again()
+        self._fail_unsynced()
         self.queues[name].abandon()
         self.queues[name] = self.files.open(name, self._opened[name], discards_damaged=True)
         return self.queues[name]
+
+    def _fail_unsynced(self) -> None:
+        """Mark as failed the queues with deferred records in a log that is to be mended, which drops those records."""
+        for name, store in self.queues.items():
+            if isinstance(store, LoggedStorage) and store.log.is_to_mend and not store.in_log.outlasts_mending:
+                why = Damaged(f"{store.stem}: a sync of its log failed", remedy="Free space on the disk or mend it.")
+                self.failures.fail([name], self.failures.error or why)
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
         """Store the whole content of a failed queue, in new files where the old ones are unreliable.
@@ -585,6 +594,7 @@ class Stores:
         return tuple(self.queues)
 
     def _open(self, name: QueueName, place: HostedPlace) -> QueueStore:
+        self._fail_unsynced()
         store = self.files.open(name, place)
         self._opened[name] = place
         if not place.settings.persistence.restore and self.files.volatile_directory is None:

@@ -60,6 +60,8 @@ class LogStream:
         """Positions that ended according to the log, and whose payload may be in the stream's own files."""
         self.damage: list[DamageReport] = []
         self.next_index = self.entry.checkpointed + 1
+        self._written_at: tuple[int, int] | None = None
+        """The file and offset of what was written last; None: nothing was written since the log was opened."""
         self._read_at = -1
         self._read: dict[int, bytes] = {}
         """The payloads of the body that was read last, and where it is: those beside it are often wanted next."""
@@ -74,6 +76,11 @@ class LogStream:
     def last_index(self) -> int:
         """The index of the last record."""
         return self.next_index - 1
+
+    @property
+    def outlasts_mending(self) -> bool:
+        """Return whether the log keeps all of the stream's records when it is mended after a failed sync."""
+        return self._written_at is None or self.log.keeps(self._written_at)
 
     def part(self, encoded: Encoded) -> Part:
         """Return encoded records as the stream's part of a group."""
@@ -99,7 +106,7 @@ class LogStream:
             own: the positions in the stream's own files.
         """
         self.replayed = None
-        file, offset = place
+        self._written_at = file, offset = place
         self.next_index += sum(part.counts)
         bodies = part.bodies
         usage = self.usage.of(file, self.last_index, encoded.piece_count)

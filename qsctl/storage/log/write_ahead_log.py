@@ -156,6 +156,10 @@ class WriteAheadLog:
         """Return whether a sync has failed: the content of the disk is unknown then."""
         return self._log.has_failed
 
+    def keeps(self, place: tuple[int, int]) -> bool:
+        """Return whether `mend` keeps what was written at this offset of a file, because a sync covered it."""
+        return place < self._durable[:2]
+
     @property
     def has_records(self) -> bool:
         """Return whether a group was written to the newest file after its head."""
