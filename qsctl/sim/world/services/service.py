@@ -146,6 +146,8 @@ class SimulatedService:
         self.fixed_jitter: float | None = None
         """Fixed jitter of each wait before an election; None if it is drawn."""
         self._is_to_compact = False
+        self._set_back: list[str] = []
+        """Queues that were reset to their stored state; judges learn of it after the events of the turns before."""
         self._planned_at: Nanoseconds | None = None
         """Instant of the next pass; None if only a message or another event causes one."""
         self._alarms: set[Nanoseconds] = set()
@@ -226,8 +228,7 @@ class SimulatedService:
     def _report_storage(self, event: str, queue: str, reason: str) -> None:
         self._trace.note(event, self.number, queue, reason)
         if event == "storage_failed" and queue:
-            for note_set_back in self._observers.set_back:
-                note_set_back(self.number, queue)
+            self._set_back.append(queue)
 
     def _note_lost(self) -> None:
         """Notify the judges that the content of this disk is not to be relied on any more."""
@@ -544,6 +545,10 @@ class SimulatedService:
                 self._surroundings.hosting_changed(self.number)
                 messages = [each for each in messages if isinstance(each, CommandReply)]
             self._send(messages)
+        while self._set_back:
+            queue = self._set_back.pop()
+            for note_set_back in self._observers.set_back:
+                note_set_back(self.number, queue)
 
     def _send(self, messages: Sequence[Outbound]) -> None:
         for message in single_messages(messages):
