@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle, islice
 from random import Random
 
@@ -11,14 +12,21 @@ from msgspec import structs
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue._run import Run
 from qsctl.core.queue.joining import joined
-from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
+from qsctl.core.queue.settings import (
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    SharedReaderQueueSettings,
+)
 from qsctl.core.records import (
     Assigned,
+    DeadLetterReason,
     Enqueued,
     Record,
     RemovalCause,
     Removed,
     Returned,
+    Undeliverable,
     one_by_one,
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
@@ -34,9 +42,11 @@ SENT_AGAIN = 40
 """Instant of the restart: samples of some frames have expired by then."""
 
 
-def engine() -> ServiceEngine:
-    queue = SharedReaderQueueSettings("orders", "Order", persistence=PersistenceSettings(PersistenceKind.PERSISTENT))
-    subscriber = SharedSubscriberSettings("S", (), (queue,))
+STORED = SharedReaderQueueSettings("orders", "Order", persistence=PersistenceSettings(PersistenceKind.PERSISTENT))
+
+
+def engine(*queues: SharedReaderQueueSettings) -> ServiceEngine:
+    subscriber = SharedSubscriberSettings("S", (), queues or (STORED,))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
     return ServiceEngine(settings, started_at=0, draw=counted_incarnations(), journal=Journal.PERSISTENT_ONLY)
 
@@ -166,6 +176,32 @@ def test_samples_removed_together_that_were_sent_apart_leave_each_delivery() -> 
         *((at, CONSUMERS[0]) for at in range(2, 6)),
         *((at, CONSUMERS[1]) for at in range(15, 21)),
     ]
+
+
+@pytest.mark.parametrize("is_run", [True, False], ids=["run", "single"])
+def test_samples_that_a_restart_gives_up_become_dead_letters_in_the_order_of_the_queue(is_run: bool) -> None:
+    """Found by a schedule: of a run, those that had been given up before the restart came before the others."""
+    retries = RedeliverySettings(max_delivery_retries=0)
+    orders = replace(STORED, dead_letter_queue="dead", redelivery=retries)
+    dead = replace(STORED, name="dead", topic_name="Dead", is_dead_letter=True)
+    one = engine(orders, dead)
+    first = Enqueued(QUEUE, 1, SampleIdentity(WRITER, 1), 1, INFINITE_NS, payload=b"x")
+    records: list[Record] = [
+        structs.replace(first, position=at, identity=SampleIdentity(WRITER, at)) for at in range(1, 21)
+    ]
+    for at in (2, 4, 6, 8):
+        records.append(Returned(QUEUE, at, 1, redelivered=True))
+        if at in (4, 8):
+            records.append(Undeliverable(QUEUE, at, DeadLetterReason.MAX_RETRIES))
+    if is_run:
+        one.replay_all(records)
+    else:
+        for record in records:
+            one.replay(record)
+    assert isinstance(one.hosted.by_name[QUEUE].held.entries_behind(0)[0], Run) is is_run
+    one.finish_restore(SENT_AGAIN)
+    letters = one.hosted.by_name["P/S/dead"].held
+    assert [each.original_identity.sequence_number for each in letters] == [2, 4, 6, 8]
 
 
 def state(one: ServiceEngine) -> object:

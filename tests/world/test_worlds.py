@@ -200,6 +200,17 @@ def test_a_compaction_that_the_disk_refuses_does_not_end_the_service() -> None:
     assert judged.counts.accepted > 40
 
 
+@pytest.mark.parametrize("flushes", [["at 900ms flush Orders", "at 9.5s flush Orders"], []], ids=["flushed", "kept"])
+def test_what_left_a_queue_before_its_content_was_stored_again_is_not_lost(flushes: list[str]) -> None:
+    """Found by worlds: the judges forgot dead letters and flushed samples, and took withheld deliveries as sent."""
+    lines = list(flushes)
+    for at_ms in range(1077, 9000, 900):
+        lines += [f"at {at_ms}ms break-disk 1", f"at {at_ms + 150}ms repair-disk 1"]
+    judged = judge(kinds.alone_with_dead_letters(11), parse_schedule(lines, "again.txt"))
+    assert violations(judged) == []
+    assert judged.counts.accepted > 40
+
+
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.administered], ids=lambda kind: kind.__name__)
 def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario]) -> None:

@@ -447,19 +447,20 @@ def _resume_run(now: Nanoseconds, queue: SharedReaderQueue, run: Run, assigned: 
     held = run.held_offsets(0, run.count)
     unusual = held if run.expires_at_ns <= now else [offset for offset in held if run.marks[offset] != WAITING]
     samples = list(map(run.single_out, unusual))
-    undeliverable = [sample for sample in samples if sample.state in UNDELIVERABLE]
-    waiting = [
+    left = [
         sample
         for sample in samples
-        if sample.state not in UNDELIVERABLE and not _is_sent_again(now, queue, sample, assigned.get(sample.position))
+        if sample.state in UNDELIVERABLE or not _is_sent_again(now, queue, sample, assigned.get(sample.position))
     ]
     run.pass_over_left()
-    if waiting_count := len(held) - len(samples) + len(waiting):
+    undeliverable_count = sum(sample.state in UNDELIVERABLE for sample in samples)
+    if waiting_count := len(held) - len(samples) + len(left) - undeliverable_count:
         queue.deliveries.groups.of_sample(run).append_run(run, waiting_count)
-    for sample in undeliverable:
-        _resume_undeliverable(now, queue, sample)
-    for sample in waiting:
-        _end_if_over(now, queue, sample)
+    for sample in left:  # by position, as single ones: those that wait for room among the dead letters keep this order
+        if sample.state in UNDELIVERABLE:
+            _resume_undeliverable(now, queue, sample)
+        else:
+            _end_if_over(now, queue, sample)
 
 
 def _is_sent_again(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, assigned: Guid | None) -> bool:
