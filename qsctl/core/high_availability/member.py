@@ -61,7 +61,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
-from qsctl.core.records import MembersChanged, QueueStreamRecord
+from qsctl.core.records import EpochBegan, MembersChanged, QueueStreamRecord
 from qsctl.core.statistics.status import ReplicationStatus
 from qsctl.errors import QsctlError, Refused
 from qsctl.identity import NIL_INCARNATION, Incarnation, SampleIdentity
@@ -198,6 +198,10 @@ class Member:
             self.outlived.add(stream)
             self.replicas[stream].create(given, state.leaving(state.incarnation), is_fresh=True)
             return
+        if state.incarnation and _group_of_log(stored) not in (NIL_INCARNATION, state.incarnation):
+            # Damage took the deletion between the logs of two groups: the entries are of the former one.
+            self.outlived.add(stream)
+            stored, is_lost, is_new = StoredLog(state), True, False
         self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost, is_new=is_new)
 
     def rest(self, stream: StreamName, stored: StoredLog) -> bool:
@@ -703,6 +707,14 @@ def _names_of(replica: Replica) -> list[str]:
 def _has_log(stored: StoredLog) -> bool:
     """Return whether a replica was in a group, and not only names those that it left."""
     return bool(stored.records or stored.snapshot_index or stored.hard_state.epoch)
+
+
+def _group_of_log(stored: StoredLog) -> Incarnation:
+    """Return the incarnation of the group that wrote the last entries of a log; nil: they do not contain it."""
+    for record in (*reversed(stored.records), *stored.snapshot_records[:1]):
+        if isinstance(record, EpochBegan) and record.incarnation:
+            return Incarnation(record.incarnation)
+    return NIL_INCARNATION
 
 
 def _list_of(members: MembersChanged) -> str:

@@ -23,6 +23,7 @@ from qsctl.core.high_availability.ballot import NEW_MEMBER, HardState
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.core.messages import CommandReply
+from qsctl.core.records import EpochBegan
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
@@ -303,6 +304,27 @@ def test_the_floor_survives_a_restart() -> None:
     cluster["c"].start(cluster.now)
     cluster.elect()
     cluster.run_until(lambda: all(len(held(process)) == 5 for process in cluster))
+
+
+def test_entries_of_a_former_group_are_not_taken_for_those_of_the_group_that_has_followed_it() -> None:
+    """Found by a world: damage took the deletion between the two logs, whose epochs have the same numbers."""
+    cluster = Cluster(3)
+    master = fill(cluster)
+    slave = next(process for process in cluster if process is not master)
+    slave.crash()
+    store = slave.stores[STREAM]
+    assert store.hard_state.incarnation
+    store.records = [
+        msgspec.structs.replace(each, incarnation=each.incarnation + 1) if isinstance(each, EpochBegan) else each
+        for each in store.records
+    ]
+    slave.start(cluster.now)
+    assert (slave.replica.role, slave.replica.log.last_index) == (Role.LEARNER, 0)
+    cluster.run_until(lambda: len(held(slave)) == 5)
+    ours, theirs = slave.replica.log, master.replica.log
+    assert [ours.entry(at) for at in range(1, ours.last_index + 1)] == [
+        theirs.entry(at) for at in range(1, theirs.last_index + 1)
+    ]
 
 
 def learner_with_the_longest_log(cluster: Cluster) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from qsctl.core.messages import AckResponse, Outbound, WriteAcknowledgment
+from qsctl.core.records import EpochBegan
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
-from qsctl.sim.world.services.stored import held_positions
+from qsctl.sim.world.services.stored import StreamFile, held_positions
 
 if TYPE_CHECKING:
     from qsctl.sim.world.services.service import SimulatedService
@@ -79,7 +80,7 @@ class RestartGivesAPrefix(Invariant):
             log = replica.log
             found = [log.entry(index)[1] for index in range(log.base.index + 1, log.last_index + 1)]
             records, base = stored.records, stored.snapshot_index
-            if name in process.outlived and stored.hard_state.incarnation != replica.incarnation:
+            if name in process.outlived and _is_of_another(stored, replica.incarnation):
                 # The stored records are of an earlier creation of the queue; the present one has none yet.
                 records, base = [], 0
             if found != records or log.base.index != base:
@@ -90,3 +91,9 @@ class RestartGivesAPrefix(Invariant):
         extra = held - held_positions(simulated.stored.stream(name).load())  # some may have expired meanwhile
         if extra:
             self.violate(f"{name}: {service} holds positions {sorted(extra)[:5]} that are not in its records")
+
+
+def _is_of_another(stored: StreamFile, incarnation: int) -> bool:
+    """Return whether what was stored, or the log in it, is of another creation of the queue."""
+    began = (each for each in (*stored.snapshot[:1], *stored.records) if isinstance(each, EpochBegan))
+    return stored.hard_state.incarnation != incarnation or any(each.incarnation != incarnation for each in began)
