@@ -28,7 +28,7 @@ PEERS = Path(__file__).parent / "dds_peers.py"
 TIMES_THE_PEER = 2.0
 
 
-DOMAINS = iter(range(190, 230))
+DOMAINS = iter(claim_domain, -1)
 
 
 QUEUE = """
