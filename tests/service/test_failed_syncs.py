@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, Delivery, SampleFlag, Write, WriteAcknowledgment, one_by_one
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerJoined,
+    Delivery,
+    SampleFlag,
+    Write,
+    WriteAcknowledgment,
+    one_by_one,
+)
 from tests.service.disk_trials import refusing
 from tests.service.pipelines import READER, messages_of, queue, service, writes
 
