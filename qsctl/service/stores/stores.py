@@ -548,8 +548,11 @@ class Stores:
 
     def _fail_unsynced(self) -> None:
         """Mark as failed the queues with deferred records in a log that is to be mended, which drops those records."""
+        broken = [log for log in self.files.logs.values() if log.is_to_mend]  # mostly none: do not ask each queue
+        if not broken:
+            return
         for name, store in self.queues.items():
-            if isinstance(store, LoggedStorage) and store.log.is_to_mend and not store.in_log.outlasts_mending:
+            if isinstance(store, LoggedStorage) and store.log in broken and not store.in_log.outlasts_mending:
                 why = Damaged(f"{store.stem}: a sync of its log failed", remedy="Free space on the disk or mend it.")
                 self.failures.fail([name], self.failures.error or why)
 
