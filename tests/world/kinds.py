@@ -164,7 +164,7 @@ def large(seed: int) -> Scenario:
 def held(seed: int) -> Scenario:
     """Three replicas whose snapshots are larger than a frame: consumers are slow, or away."""
     return world(
-        replicated(3), seed=seed, horizon_ns=14 * SECOND_NS, recovery_ns=9 * SECOND_NS, rate=12.0, silent=0.3,
+        replicated(3), seed=seed, horizon_ns=12 * SECOND_NS, recovery_ns=7 * SECOND_NS, rate=12.0, silent=0.3,
         sizes=UniformSize(100_000, 400_000), loss=0.02, duplication=0.02, compact_records=12,
         faults=RandomFaults(programs=4.0, lost_disks=1.0),
     )  # fmt: skip
