@@ -202,7 +202,6 @@ class WatchedReplicaLog(ReplicaLog):
         self._compacted: dict[str, StoredStream] = {}
         """The streams in the base of the latest compaction, but for those that were replaced since."""
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
-        watch.replica_log = self
 
     def pop_found(self) -> dict[str, StoredStream]:
         """Return and forget the streams that a restart found."""
@@ -323,8 +322,6 @@ class ProcessWatch:
         self.restart_faults: list[str] = []
         """Descriptions of records that a restart found although they were not stored, or did not find although durable.
         """
-        self.replica_log: ReplicaLog | None = None
-        """The log of the process's replicas, once it is open."""
         self.found_streams: dict[str, StreamFile] = {}
         self.is_log_damaged = False
 
