@@ -20,6 +20,7 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import chain
 from typing import Final, TypeAlias, assert_never, cast
 
 from qsctl.core.admin.command import ChangeMembers, Drain, ForceQuorum, GetMessages, GetStatus, MemberAction, StepDown
@@ -711,7 +712,7 @@ def _has_log(stored: StoredLog) -> bool:
 
 def _group_of_log(stored: StoredLog) -> Incarnation:
     """Return the incarnation of the group that wrote the last entries of a log; nil: they do not contain it."""
-    for record in (*reversed(stored.records), *stored.snapshot_records[:1]):
+    for record in chain(reversed(stored.records), stored.snapshot_records[:1]):
         if isinstance(record, EpochBegan) and record.incarnation:
             return Incarnation(record.incarnation)
     return NIL_INCARNATION

@@ -101,6 +101,8 @@ class StoreFiles:
         self._log_label = log_label
         self.logs: dict[bool, WriteAheadLog] = {}
         """The write-ahead logs: of persistent stores (True), and of those that only an embedded service keeps."""
+        self.before_mending: Callable[[WriteAheadLog], None] = lambda _: None
+        """Called before a log is mended, which drops the records that no sync has covered."""
 
     @property
     def damage(self) -> list[DamageReport]:
@@ -364,6 +366,7 @@ class StoreFiles:
             log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged, disk=self._disk)
             self.logs[is_persistent] = log
         if log.is_to_mend:
+            self.before_mending(log)
             log.mend()
         return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
 

@@ -116,6 +116,7 @@ class Stores:
             discards_damaged=discards_damaged,
             environment=environment,
         )
+        self.files.before_mending = self._fail_unsynced
         self._is_judged = False
         """Whether what was found at the start was whole, or was given up: nothing is noted or emptied before that."""
         self._to_empty: set[QueueName] = set()
@@ -391,7 +392,8 @@ class Stores:
             self.files.with_reserve(sync)
         except Damaged as error:
             self.failures.fail(names, error)
-            self._fail_unsynced()
+            if (log := _log_of(self.queues[names[0]])) is not None:
+                self._fail_unsynced(log)
 
     def _dead_letters_of(self, name: QueueName) -> QueueName:
         place = self._places.get(name)
@@ -541,20 +543,16 @@ class Stores:
             Damaged: the disk refuses.
         """
         self.files.claim.hold_again()
-        self._fail_unsynced()
         self.queues[name].abandon()
         self.queues[name] = self.files.open(name, self._opened[name], discards_damaged=True)
         return self.queues[name]
 
-    def _fail_unsynced(self) -> None:
-        """Mark as failed the queues with deferred records in a log that is to be mended, which drops those records."""
-        broken = [log for log in self.files.logs.values() if log.is_to_mend]  # mostly none: do not ask each queue
-        if not broken:
-            return
+    def _fail_unsynced(self, log: WriteAheadLog) -> None:
+        """Mark as failed the queues with deferred records in a log of which a sync failed: mending drops them."""
+        why = self.failures.error or Damaged(f"{log.stem}: a sync failed", remedy="Free space on the disk or mend it.")
         for name, store in self.queues.items():
-            if isinstance(store, LoggedStorage) and store.log in broken and not store.in_log.outlasts_mending:
-                why = Damaged(f"{store.stem}: a sync of its log failed", remedy="Free space on the disk or mend it.")
-                self.failures.fail([name], self.failures.error or why)
+            if isinstance(store, LoggedStorage) and store.log is log and not store.in_log.outlasts_mending:
+                self.failures.fail([name], why)
 
     def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
         """Store the whole content of a failed queue, in new files where the old ones are unreliable.
@@ -597,7 +595,6 @@ class Stores:
         return tuple(self.queues)
 
     def _open(self, name: QueueName, place: HostedPlace) -> QueueStore:
-        self._fail_unsynced()
         store = self.files.open(name, place)
         self._opened[name] = place
         if not place.settings.persistence.restore and self.files.volatile_directory is None:

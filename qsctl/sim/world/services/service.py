@@ -174,6 +174,7 @@ class SimulatedService:
         self._trace.note("start", self.number)
         self.is_paused = self.is_stuck = False
         self.crash_at = None
+        self._set_back.clear()
         self.life_count += 1
         self._planned_at = None
         self._alarms.clear()
