@@ -51,6 +51,29 @@ def test_a_deleted_store_is_reported_once_and_made_anew(
         assert messages(service, "P") == []
 
 
+@pytest.mark.parametrize("persistence", [IN_MEMORY, ON_DISK], ids=["segments", "database"])
+@pytest.mark.parametrize("hosts_another", [False, True], ids=["alone", "beside-another"])
+def test_a_queue_lost_with_the_service_s_state_is_created_again_once_the_loss_was_accepted(
+    tmp_path: Path, persistence: PersistenceSettings, hosts_another: bool
+) -> None:
+    """The queue is not hosted at the start that accepts the loss: its files, and the state that named it, are gone."""
+    filled(tmp_path / "s", persistence)
+    for path in (tmp_path / "s").glob("*.db"):
+        path.unlink()
+    if hosts_another:
+        with open_embedded(tmp_path / "s", discard_damaged=True) as service:
+            create(service, queue("Q", persistence))
+            write(service, b"kept", topic="Q")
+    else:
+        assert any("missing" in each for each in reported(tmp_path / "s"))
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue("P", persistence))
+        write(service, b"three", topic="P", start=10)
+    with open_embedded(tmp_path / "s") as service:
+        assert [each.payload for each in messages(service, "P")] == [b"three"]
+        assert service.damage == []
+
+
 def test_a_deleted_service_state_is_reported(tmp_path: Path) -> None:
     filled(tmp_path / "s", IN_MEMORY)
     next((tmp_path / "s").glob("*service@*.db")).unlink()

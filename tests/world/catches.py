@@ -88,7 +88,7 @@ CATCHES: Final[dict[Mutant, Catch]] = {
     mutants.keeps_deliveries_when_it_steps_down: Catch("contested,brief,three", plain=18),
     mutants.delivers_what_rests_on_entries_of_others: Catch("contested,brief,three"),
     mutants.takes_truncated_entries_for_durable: Catch("contested,brief,three"),
-    mutants.votes_before_the_sync: Catch("contested,brief,three", steered=3),
+    mutants.votes_before_the_sync: Catch("contested,brief,three"),
     mutants.gets_a_spent_vote_back: Catch(
         "brief,volatile,bereft",
         reason="a candidate that has the entry which gives a vote back has followed the master of its epoch",
@@ -166,6 +166,7 @@ BY_SCHEDULE: Final[Sequence[tuple[Mutant, str, str]]] = [
     (mutants.counts_confirmations_of_earlier_epochs, "confirmed-in-an-earlier-epoch", "P6"),
     (mutants.changes_members_before_its_own_entry, "members-changed-by-two-masters", "P6"),
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
+    (mutants.votes_before_the_sync, "vote-sent-before-its-sync", "P5"),
     (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
     (mutants.accepts_a_stale_master, "entries-of-a-deposed-master", "P6"),
     (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),

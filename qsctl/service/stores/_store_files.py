@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.messages import QueueName
@@ -43,6 +43,9 @@ from qsctl.storage.room import DiskFull, Room
 from qsctl.storage.streams.logged import LoggedStorage
 
 Done = TypeVar("Done")
+
+_KINDS_OF_QUEUES: Final = ("segments", "database")
+"""The kinds of the extents of queues' stores in the register."""
 
 QueueStore: TypeAlias = LoggedStorage | DatabaseStorage
 """The store of a queue with in-memory state, or without."""
@@ -282,6 +285,34 @@ class StoreFiles:
         self._register(place.is_persistent).forget([self._entry(name, place)])
         self.incarnations.pop(name, None)
         self._owners = {stem: owner for stem, owner in self._owners.items() if owner != name}
+
+    def forget_missing(self) -> None:
+        """Remove the register's entries of which no file is left, except those of hosted queues, and report them.
+
+        Call it after a loss was accepted: else what was lost with a queue that is not hosted would be held against the
+        next one of its name. The replicas' log is excepted: its loss costs the replicas their votes.
+        """
+        register, prefix = self._register(True), self.filesystem.file_prefix
+        own_log = log_stem(self.directory, prefix, self.application_name, self._log_label, self._disk)
+        logs = existing_logs(log_stem(self.directory, prefix, self.application_name, disk=self._disk), self._disk)
+        opened = {log.stem for log in self.logs.values()}
+        if logs - opened:
+            return  # records of any queue may be in them
+        logged = {name for log in self.logs.values() for name in log.names()}
+        hosted = {stem.name for stem in self._owners}
+        files = self._disk.names(self.directory)
+        missing = []
+        for entry in register.names():
+            known = register.extent(entry)
+            if known is None or entry == self._service_file.name or entry in hosted or entry in logged:
+                continue
+            if known.kind not in _KINDS_OF_QUEUES and (entry != own_log.name or own_log in opened):
+                continue
+            if not any(file.startswith((f"{entry}.db", f"{entry}_")) for file in files):
+                missing.append(entry)
+                what = "all files of it are missing, and every record in them"
+                self._damage.append(DamageReport(self.directory / entry, 0, 0, DamageKind.UNREADABLE, what))
+        register.forget(missing)
 
     def forget_service(self) -> None:
         """Remove the register's entry of the service's state."""

@@ -123,7 +123,9 @@ class Stores:
         """Queues whose samples are not restored, and go once nothing refuses the start."""
         self._drops_service_state = drops_service_state
         self._holds_samples = holds_samples
-        self._has_carried_over = claim is not None
+        self._is_beside_others = claim is not None
+        """Whether another process of the service has claimed the files, and looks after what no process has."""
+        self._has_carried_over = self._is_beside_others
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
         self.queues: dict[QueueName, QueueStore] = {}
         self._opened: dict[QueueName, HostedPlace] = {}
@@ -200,6 +202,8 @@ class Stores:
                 self.files.judge_incarnation(name, self._opened[name], incarnation)
         self.refuse_loss()
         self._is_judged = True
+        if self.files.discards_damaged and not self._is_beside_others:
+            self.files.forget_missing()
         if self.service is not None:
             if self._drops_service_state:
                 self.service.compact([])

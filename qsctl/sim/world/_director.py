@@ -291,7 +291,7 @@ class Director:
             service.start()
         for node, program in world.programs.items():
             world.start_program(node)
-            program.hold(holds=False)
+            program.recover()
 
     def _service(self, name: str, action: Callable[[SimulatedService], None]) -> None:
         """Apply an action to the service of this number or, for `master`, to the present master if there is one."""

@@ -7,8 +7,9 @@ behaves as `qsctl.storage.sqlite.store`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -25,6 +26,16 @@ DEAD_RECORD_COUNT_MIN = 5_000
 """A database file with fewer records is never worth compacting."""
 
 
+class DatabaseObserver(Protocol):
+    """The receiver of the changes that have become durable, with the file's name."""
+
+    def appended(self, name: str, records: Sequence[Record], /) -> None:
+        """Note records that were appended."""
+
+    def replaced(self, name: str, records: Sequence[Record], /) -> None:
+        """Note records that replace all before."""
+
+
 class _Rows:
     """The stored rows of one file."""
 
@@ -39,7 +50,7 @@ class DatabaseStandIn:
     Args:
         disk: the disk that keeps the records.
         mounted: the same disk as the process accesses it, which fails and takes time.
-        on_append: called with the file's name and the records that have become durable.
+        observer: notified of what has become durable.
         path: of the file.
         settings: how the file is written.
         codec: of the records.
@@ -54,7 +65,7 @@ class DatabaseStandIn:
         self,
         disk: SimulatedDisk,
         mounted: MountedDisk,
-        on_append: Callable[[str, Sequence[Record]], None],
+        observer: DatabaseObserver,
         path: Path,
         settings: FilesystemSettings,
         codec: RecordCodec,
@@ -65,7 +76,7 @@ class DatabaseStandIn:
     ) -> None:
         self._disk = disk
         self._mounted = mounted
-        self._on_append = on_append
+        self._observer = observer
         self._path = path
         self._codec = codec
         self.damage: list[DamageReport] = []
@@ -91,7 +102,7 @@ class DatabaseStandIn:
             self._reach()
             self._rows.records += records
             self._rows.last_index += len(records)
-            self._on_append(self._path.name, records)
+            self._observer.appended(self._path.name, records)
 
     def load(self) -> Iterator[Record]:
         """Return every stored record in order, except those that `compact` dropped."""
@@ -120,6 +131,7 @@ class DatabaseStandIn:
             replace(each, payload=held[each.position]) if type(each) is carrier and held.get(each.position) else each
             for each in kept
         ]
+        self._observer.replaced(self._path.name, self._rows.records)
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
         """Compact as `compact` does, in a single step."""

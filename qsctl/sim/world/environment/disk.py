@@ -445,7 +445,7 @@ class MountedDisk:
 
     def names(self, directory: Path) -> Sequence[str]:
         """Return the names of the files in a directory, in no order."""
-        return self._disk.names
+        return [*self._disk.names, *self._disk.databases]
 
     def resolved(self, directory: Path) -> Path | None:
         """Return the real path of a directory; None if it does not exist."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import CommandReply, Outbound
@@ -22,10 +22,19 @@ from qsctl.core.settings import queues_by_name
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant
-from qsctl.sim.world.services.stored import Append, Operation
+from qsctl.sim.world.services.stored import Append, Compact, Operation
 
 if TYPE_CHECKING:
     from qsctl.sim.world._world import World
+
+_OF_ONE_MEMBER: Final = (
+    " no master now",
+    "it is not decided",
+    "cannot yet",
+    "carried out before",
+    "Free space on the disk or mend it.",
+)
+"""Text in answers that describe the state of one member alone."""
 
 _Queues: TypeAlias = dict[str, SharedReaderQueueSettings]
 
@@ -55,6 +64,12 @@ class SameConfiguration(Invariant):
             if isinstance(operation, Append) and operation.stream == SERVICE_STREAM:
                 for record in operation.records:
                     self._fold(service, record)
+            elif isinstance(operation, Compact) and operation.stream == SERVICE_STREAM:
+                self._made_by.pop(service, None)
+                for record in operation.snapshot:
+                    if isinstance(record, ConfigurationFollowed):
+                        self._made_by[service] = dict(record.created)
+                    self._fold(service, record)
 
     def lost_disk(self, service: int) -> None:
         """Forget a service's configuration, unless its state file survived and only a log was damaged."""
@@ -65,11 +80,11 @@ class SameConfiguration(Invariant):
         self._made_by.pop(service, None)
 
     def released(self, service: int, message: Outbound) -> None:
-        """Compare the members' answers to one command, ignoring those that report an undecided outcome."""
+        """Compare the members' answers to one command, except those about the state of one member alone."""
         if not isinstance(message, CommandReply) or message.request not in self._world.changes:
             return
         code, text = message.reply.retcode, message.reply.text
-        if any(each in text for each in (" no master now", "it is not decided", "cannot yet", "carried out before")):
+        if any(each in text for each in _OF_ONE_MEMBER):
             return
         self.checked_count += 1
         first = self._answers.setdefault(message.request, (service, code, text))
@@ -128,10 +143,12 @@ class SameConfiguration(Invariant):
             return  # it begins to follow
         self.checked_count += 1
         made_by = self._made_by.get(service, {})
-        for queue, index in record.created.items():
+        # A later entry is noted before the queue is created.
+        created = {queue: index for queue, index in record.created.items() if index <= record.index}
+        for queue, index in created.items():
             if queue in self._hosted[service] and made_by.get(queue, 0) != index:
                 self.violate(f"{queue} of entry {index} is at {service} that of entry {made_by.get(queue, 0)}")
-        found = (service, dict(self._hosted[service]), record.created)
+        found = (service, dict(self._hosted[service]), created)
         first = self._seen.setdefault((record.origin, record.index), found)
         if first[1:] != found[1:]:
             self.violate(

@@ -27,7 +27,7 @@ class ConsumerProgram:
         guids: returns the GUID of the reader for the program's n-th start, from 0.
         mean_service_ns: mean of the exponentially distributed time that processing a sample takes.
         rejects: the probability that a sample is rejected.
-        silent: the probability that a sample is never answered.
+        silent: the probability that a sample is never answered, until `recover`.
         agenda: the clock.
         random: draws processing times and answers.
         on_answer: called with each acknowledgment of the program.
@@ -117,6 +117,11 @@ class ConsumerProgram:
         """Suspend processing and answers, or resume them."""
         self.is_held = holds
         self._serve()
+
+    def recover(self) -> None:
+        """Answer every sample from now on."""
+        self._silent = 0.0
+        self.hold(holds=False)
 
     def _serve(self) -> None:
         if self._serving is not None or not self._state.waiting_count or self.is_held or not self.is_up:

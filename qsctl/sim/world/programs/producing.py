@@ -198,6 +198,10 @@ class ProducerProgram:
         self.is_held = holds
         self._write()
 
+    def recover(self) -> None:
+        """Write from now on whatever is to be written."""
+        self.hold(holds=False)
+
     def _new_producer(self) -> Producer:
         state = Producer(self._queues[0].topic_name, self.guid, window_count=self._window_count)
         for queue in self._queues:

@@ -202,6 +202,7 @@ class WatchedReplicaLog(ReplicaLog):
         self._compacted: dict[str, StoredStream] = {}
         """The streams in the base of the latest compaction, but for those that were replaced since."""
         super().__init__(stem, settings, records, known, note, disk, compacted_over_bytes=compacted_over_bytes)
+        watch.replica_log = self
 
     def pop_found(self) -> dict[str, StoredStream]:
         """Return and forget the streams that a restart found."""
@@ -322,6 +323,8 @@ class ProcessWatch:
         self.restart_faults: list[str] = []
         """Descriptions of records that a restart found although they were not stored, or did not find although durable.
         """
+        self.replica_log: ReplicaLog | None = None
+        """The log of the process's replicas, once it is open."""
         self.found_streams: dict[str, StreamFile] = {}
         self.is_log_damaged = False
 
@@ -387,6 +390,13 @@ class ProcessWatch:
             self.stored.do(operation)
         self.note(operations)
 
+    def replaced(self, name: str, records: Sequence[Record]) -> None:
+        """Note the records that replace those of the service's state file, as where a change could not be appended."""
+        if name.startswith(_SERVICE_FILE):
+            operation = Compact(SERVICE_STREAM, self.stored.stream(SERVICE_STREAM).last_index, tuple(records))
+            self.stored.do(operation)
+            self.note([operation])
+
     def _dropped(self, name: str) -> list[Operation]:
         """Return the drops of a deleted queue's stream, or of a subscriber's (`name/`), except those of replicas."""
         return [
@@ -451,7 +461,7 @@ class Process:
         )
         environment = Environment(
             disk=mounted,
-            open_database=partial(DatabaseStandIn, machine.disk, mounted, self.watch.appended),
+            open_database=partial(DatabaseStandIn, machine.disk, mounted, self.watch),
             open_syncs=partial(SimulatedSyncs, machine, mounted),
             open_replica_log=partial(WatchedReplicaLog, self.watch, 16 * file_max_size_kb * 1024),
             steady=clock,

@@ -398,8 +398,9 @@ class SimulatedService:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether the store of a replica failed, which excludes the replica until the service restarts."""
-        return any(each.role is Role.FAILED for each in self.replicas.values())
+        """Return whether the log of its replicas failed, which excludes them, and later ones, until it restarts."""
+        log = None if self.process is None else self.process.watch.replica_log
+        return any(each.role is Role.FAILED for each in self.replicas.values()) or (log is not None and log.has_failed)
 
     def epoch(self, queue: str) -> int:
         """Return the epoch of a queue's replica; 0 if there is none."""
