@@ -211,6 +211,23 @@ def test_what_left_a_queue_before_its_content_was_stored_again_is_not_lost(flush
     assert judged.counts.accepted > 40
 
 
+def test_a_configuration_that_a_full_disk_kept_from_being_stored_is_judged_as_it_is_stored_later() -> None:
+    """Found by worlds: the judges missed what was stored with the whole, and took a member's refusal for the answer."""
+    lines = []
+    for at_ms in range(1500, 9000, 800):
+        lines += [f"at {at_ms}ms fill-disk 1", f"at {at_ms + 10}ms delete Extra-1", f"at {at_ms + 200}ms create Extra-1"]
+        lines += [f"at {at_ms + 500}ms repair-disk 1"]
+    judged = judge(kinds.administered(1), parse_schedule(lines, "full.txt"))
+    assert violations(judged) == []
+    assert judged.counts.accepted > 40
+
+
+def test_consumers_answer_once_faults_have_ended() -> None:
+    """Found by worlds: consumers that seldom answer kept a sample now and then until the end."""
+    silent = kinds.world(kinds.replicated(3), seed=1, silent=0.95)
+    assert violations(judge(silent, parse_schedule(["at 1s crash 1", "at 2s start 1"], "silent.txt"))) == []
+
+
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.administered], ids=lambda kind: kind.__name__)
 def test_a_flipped_bit_is_found_by_the_next_start(kind: Callable[[int], Scenario]) -> None:

@@ -614,7 +614,7 @@ class Stores:
         self.files.note((name, self._opened[name], self.queues[name]) for name in names)
 
     def _change(self, record: Record) -> None:
-        if self.service:
+        if self.service and self.failures.service is None:  # else this change may rest on one that is not stored
             try:
                 self.files.with_reserve(partial(self.service.append, [record]))
             except Damaged as error:
