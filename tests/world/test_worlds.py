@@ -215,8 +215,8 @@ def test_a_configuration_that_a_full_disk_kept_from_being_stored_is_judged_as_it
     """Found by worlds: the judges missed what was stored with the whole, and took a member's refusal for the answer."""
     lines = []
     for at_ms in range(1500, 9000, 800):
-        lines += [f"at {at_ms}ms fill-disk 1", f"at {at_ms + 10}ms delete Extra-1", f"at {at_ms + 200}ms create Extra-1"]
-        lines += [f"at {at_ms + 500}ms repair-disk 1"]
+        lines += [f"at {at_ms}ms fill-disk 1", f"at {at_ms + 10}ms delete Extra-1"]
+        lines += [f"at {at_ms + 200}ms create Extra-1", f"at {at_ms + 500}ms repair-disk 1"]
     judged = judge(kinds.administered(1), parse_schedule(lines, "full.txt"))
     assert violations(judged) == []
     assert judged.counts.accepted > 40
