@@ -37,7 +37,7 @@ consumer (`tests/benchmarks/dds_peers.py`), measured in turns on a busy machine 
 runs and 9 to 12 with them in a volatile queue, the ratio 0.53 in the median of eight pairs; 27 to 36 and 16 to 23 in a
 persistent queue, the ratio 0.63 in the median of five. Most of the rest is in the DDS library and in system calls.
 
-A sample that stands alone is no run of one: such runs have 0.17 to 0.22 times the rate of single samples (medians of 15
+A single sample is not a run of one: runs of one have 0.17 to 0.22 times the rate of single samples (medians of 15
 pairs, volatile, persistent and everything on).
 
 A held sample takes 91 octets beyond its payload in a run of 8, 22 in a run of 50, and 350 by itself. The plain model of
