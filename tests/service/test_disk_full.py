@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ from qsctl.core.messages import (
     Delivery,
 )
 from qsctl.core.queue.settings import PersistenceSettings
-from qsctl.errors import Refused
+from qsctl.core.records import ConfigurationFollowed
+from qsctl.errors import Damaged, Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.directory.embedded import open_embedded
@@ -265,32 +267,60 @@ def test_a_sample_with_a_consumer_when_the_store_fails_comes_again_with_the_flag
     trial.close()
 
 
+def refuse_configurations(patch: pytest.MonkeyPatch) -> None:
+    """Let the disk refuse every change of a database file."""
+
+    def refuse(self: sqlite.SqliteStorage, *_: object) -> None:
+        raise Damaged(f"{self.path}: disk I/O error")
+
+    for method in ("append", "compact", "renew"):
+        patch.setattr(sqlite.SqliteStorage, method, refuse)
+
+
+def create(trial: Trial, name: str) -> ReturnCode:
+    request = CommandRequest(SampleIdentity(READER, 1), "*", CreateQueue(SUBSCRIBER, queue(name)))
+    (reply,) = [each for each in trial.turn([request]) if isinstance(each, CommandReply)]
+    return reply.reply.retcode
+
+
+def configuration_in(directory: Path) -> tuple[set[str], ConfigurationFollowed | None]:
+    """Return the names of the queues that a start finds, and what it has followed of a cluster's log."""
+    again = service(directory, keeps_state=True)
+    names = {resource.name for resource in again.engine.hosted.queues()}
+    again.stores.close()
+    return names, again.engine.hosted.followed
+
+
 def test_a_configuration_that_cannot_be_stored_is_answered_with_an_error_and_stored_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from qsctl.errors import Damaged
-    from qsctl.storage.sqlite.store import SqliteStorage
-
     trial = Trial(tmp_path, keeps_state=True)
-
-    def refuse(self: SqliteStorage, *_: object) -> None:
-        raise Damaged(f"{self.path}: disk I/O error")
-
-    def create(name: str) -> ReturnCode:
-        request = CommandRequest(SampleIdentity(READER, 1), "*", CreateQueue(SUBSCRIBER, queue(name)))
-        (reply,) = [each for each in trial.turn([request]) if isinstance(each, CommandReply)]
-        return reply.reply.retcode
-
-    monkeypatch.setattr(SqliteStorage, "append", refuse)
-    monkeypatch.setattr(SqliteStorage, "compact", refuse)
-    assert create("more") is ReturnCode.ERROR
-    assert create("others") is ReturnCode.ERROR
-    assert trial.write("segments") is AckResponse.ACCEPTED
-    monkeypatch.undo()
+    with monkeypatch.context() as disk:
+        refuse_configurations(disk)
+        assert create(trial, "more") is ReturnCode.ERROR
+        assert create(trial, "others") is ReturnCode.ERROR
+        assert trial.write("segments") is AckResponse.ACCEPTED
     trial.recover()
-    assert create("others") is ReturnCode.OK
+    assert create(trial, "others") is ReturnCode.OK
     trial.close()
-    with_all = service(tmp_path, keeps_state=True)
-    names = {resource.name for resource in with_all.engine.hosted.queues()}
-    assert names == {*QUEUES, "more", "others"}
-    with_all.stores.close()
+    assert configuration_in(tmp_path) == ({*QUEUES, "more", "others"}, None)
+
+
+def test_what_a_member_followed_is_not_stored_without_the_change_that_it_made_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a world: the disk refused a change and took the entry that asks for it, and the process ended there."""
+    directory, ended_here = tmp_path / "s", tmp_path / "ended-here"
+    directory.mkdir()
+    trial, followed = Trial(directory, keeps_state=True), ConfigurationFollowed("log", 9, {})
+    with monkeypatch.context() as disk:
+        refuse_configurations(disk)
+        assert create(trial, "more") is ReturnCode.ERROR
+        trial.turn()
+    trial.loop.engine.hosted.follow_cluster(followed)
+    trial.turn()
+    shutil.copytree(directory, ended_here)
+    trial.recover()
+    trial.close()
+    assert configuration_in(ended_here) == ({*QUEUES}, None)
+    assert configuration_in(directory) == ({*QUEUES, "more"}, followed)
