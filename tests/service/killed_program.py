@@ -21,6 +21,16 @@ KILLS = trials("QSCTL_TEST_KILLS", 5, 500)
 """How often each test kills."""
 
 
+KILLS_EACH = 50
+"""Kills that a state directory sees: what it holds grows with each, and the time of a start with it."""
+
+
+def seeds_of_directories() -> Iterator[range]:
+    """Yield the seeds of the kills of each state directory."""
+    for first in range(1, KILLS + 1, KILLS_EACH):
+        yield range(first, min(first + KILLS_EACH, KILLS + 1))
+
+
 class Hears(Protocol):
     """Who is given what the killed process said."""
 

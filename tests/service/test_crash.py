@@ -17,7 +17,7 @@ from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.log.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from tests.service.crash_program import QUEUE, key_of
 from tests.service.crash_settings import configuration
-from tests.service.killed_program import KILLS, Program
+from tests.service.killed_program import KILLS, Program, seeds_of_directories
 from tests.service.killed_program import program as program
 
 
@@ -69,21 +69,25 @@ KINDS = {
 def test_no_kill_loses_a_kept_sample_or_restores_an_acknowledged_one(
     program: Program, tmp_path: Path, kind: str
 ) -> None:
-    state_dir, account, chance = tmp_path / "state", Account(), random.Random(7)
-    with open_embedded(state_dir, configuration=KINDS[kind]):
-        pass
-    for seed in range(1, KILLS + 1):
-        program.run_and_kill(
-            state_dir, seed, account, after_lines=chance.randint(0, 40), after_s=chance.uniform(0.0, 0.02)
-        )
-        with open_embedded(state_dir) as service:
-            held = held_keys(service)
-            assert not account.lost(held), f"after kill {seed}"
-            assert not account.come_back(held), f"after kill {seed}"
-            # A batch is in two files: between the two writes, what the second lacks stands in the first.
-            assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL}
-    assert account.kept, "the program was killed before it did anything"
-    assert account.settled
+    chance, kept_count, settled_count = random.Random(7), 0, 0
+    for seeds in seeds_of_directories():
+        state_dir, account = tmp_path / f"state{seeds[0]}", Account()
+        with open_embedded(state_dir, configuration=KINDS[kind]):
+            pass
+        for seed in seeds:
+            program.run_and_kill(
+                state_dir, seed, account, after_lines=chance.randint(0, 40), after_s=chance.uniform(0.0, 0.02)
+            )
+            with open_embedded(state_dir) as service:
+                held = held_keys(service)
+                assert not account.lost(held), f"after kill {seed}"
+                assert not account.come_back(held), f"after kill {seed}"
+                # A batch is in two files: between the two writes, what the second lacks stands in the first.
+                assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL}
+        kept_count += len(account.kept)
+        settled_count += len(account.settled)
+    assert kept_count, "the program was killed before it did anything"
+    assert settled_count
 
 
 def damage_some_file(directory: Path, chance: random.Random) -> str:

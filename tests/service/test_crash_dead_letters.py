@@ -20,7 +20,7 @@ from qsctl.service.directory.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind
 from tests.service.crash_program import DEAD, QUEUE, key_of
 from tests.service.crash_settings import service_in, with_dead_letters
-from tests.service.killed_program import KILLS, Program, program
+from tests.service.killed_program import Program, program, seeds_of_directories
 
 assert program is not None, "a fixture"
 
@@ -116,21 +116,24 @@ def test_no_kill_loses_doubles_or_unmarks_a_sample_among_dead_letters(
     tmp_path: Path,
     kind: str,
 ) -> None:
-    state_dir, account, chance = tmp_path / "state", Account(), random.Random(13)
-    with open_embedded(state_dir, configuration=with_dead_letters(in_memory_state=kind == "segments")):
-        pass
-    for seed in range(1, KILLS + 1):
-        program.run_and_kill(
-            state_dir, seed, account, after_lines=chance.randint(0, 40), after_s=chance.uniform(0.0, 0.02)
-        )
-        with open_embedded(state_dir) as service:
-            dead_before, held, dead = (held_keys(service, queue) for queue in (DEAD, QUEUE, DEAD))
-            # One that expired while this looked was held first and is dead now.
-            account.look(set(held) - (set(dead) - set(dead_before)), dead)
-            assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL}
-        assert not account.faults, f"after kill {seed}: {account.faults}"
-    LOG.info("%s: %s", kind, account.figures(KILLS))
-    assert account.settled
+    chance, settled_count = random.Random(13), 0
+    for seeds in seeds_of_directories():
+        state_dir, account = tmp_path / f"state{seeds[0]}", Account()
+        with open_embedded(state_dir, configuration=with_dead_letters(in_memory_state=kind == "segments")):
+            pass
+        for seed in seeds:
+            program.run_and_kill(
+                state_dir, seed, account, after_lines=chance.randint(0, 40), after_s=chance.uniform(0.0, 0.02)
+            )
+            with open_embedded(state_dir) as service:
+                dead_before, held, dead = (held_keys(service, queue) for queue in (DEAD, QUEUE, DEAD))
+                # One that expired while this looked was held first and is dead now.
+                account.look(set(held) - (set(dead) - set(dead_before)), dead)
+                assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL}
+            assert not account.faults, f"after kill {seed}: {account.faults}"
+        LOG.info("%s: %s", kind, account.figures(len(seeds)))
+        settled_count += len(account.settled)
+    assert settled_count
 
 
 @pytest.mark.campaign
@@ -141,21 +144,25 @@ def test_no_kill_of_a_service_loses_doubles_or_unmarks_a_sample_among_dead_lette
     kind: str,
 ) -> None:
     """A service that works on while the disk syncs, as the daemon does; its consumers hear nothing of their answers."""
-    directory, account, chance = tmp_path / f"service-{kind}", Account(), random.Random(17)
-    directory.mkdir()
-    for seed in range(1, KILLS + 1):
-        program.run_and_kill(
-            directory, seed, account, after_lines=chance.randint(0, 60), after_s=chance.uniform(0.0, 0.02)
-        )
-        loop = service_in(directory)
-        held = {
-            name: [key_of(each.original_identity) for each in loop.engine.hosted.by_name[name].held]
-            for name in (QUEUE, DEAD)
-        }
-        account.look(set(held[QUEUE]), held[DEAD])
-        assert {report.kind for report in loop.stores.damage} <= {DamageKind.TORN_TAIL}
-        loop.stores.close()
-        assert not account.faults, f"after kill {seed}: {account.faults}"
-    LOG.info("%s: %s", kind, account.figures(KILLS))
-    assert account.buried
-    assert account.accepted
+    chance, buried_count, accepted_count = random.Random(17), 0, 0
+    for seeds in seeds_of_directories():
+        directory, account = tmp_path / f"service-{kind}-{seeds[0]}", Account()
+        directory.mkdir()
+        for seed in seeds:
+            program.run_and_kill(
+                directory, seed, account, after_lines=chance.randint(0, 60), after_s=chance.uniform(0.0, 0.02)
+            )
+            loop = service_in(directory)
+            held = {
+                name: [key_of(each.original_identity) for each in loop.engine.hosted.by_name[name].held]
+                for name in (QUEUE, DEAD)
+            }
+            account.look(set(held[QUEUE]), held[DEAD])
+            assert {report.kind for report in loop.stores.damage} <= {DamageKind.TORN_TAIL}
+            loop.stores.close()
+            assert not account.faults, f"after kill {seed}: {account.faults}"
+        LOG.info("%s: %s", kind, account.figures(len(seeds)))
+        buried_count += len(account.buried)
+        accepted_count += len(account.accepted)
+    assert buried_count
+    assert accepted_count
