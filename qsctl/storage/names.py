@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -132,8 +133,19 @@ def queue_stem(
 
 def queue_files(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> list[Path]:
     """Return the existing files of an application's queues, of either kind of store; see `queue_stem`."""
-    of_queues = re.compile(rf"{re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)}(_[dm][0-9]+)?\.db")
-    return sorted(directory / name for name in disk.names(directory) if of_queues.fullmatch(name))
+    return sorted(directory / name for name, _ in _files_with_stems(directory, prefix, application_name, disk))
+
+
+def stored_queue_stems(directory: Path, prefix: str, application_name: str, disk: FileSystem = HOST) -> set[str]:
+    """Return the names of the stems of an application's queues that have files; see `queue_stem`."""
+    return {stem for _, stem in _files_with_stems(directory, prefix, application_name, disk)}
+
+
+def _files_with_stems(
+    directory: Path, prefix: str, application_name: str, disk: FileSystem
+) -> Iterator[tuple[str, str]]:
+    of_queues = re.compile(rf"({re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)})(?:_[dm][0-9]+)?\.db")
+    return ((found[0], found[1]) for found in map(of_queues.fullmatch, disk.names(directory)) if found)
 
 
 def private_stem(directory: Path, queue: str, disk: FileSystem = HOST) -> Path:

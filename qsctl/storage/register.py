@@ -74,6 +74,11 @@ class Register:
         """Return the least extent that a store must have; None: unknown."""
         return self._stores.get(name)
 
+    def kind(self, name: str) -> str:
+        """Return the kind of a store; empty: unknown."""
+        known = self._stores.get(name)
+        return "" if known is None else known.kind
+
     def incarnation(self, name: str) -> Incarnation:
         """Return the incarnation of the queue that owns a store; nil: unknown."""
         return self._incarnations.get(name, NIL_INCARNATION)

@@ -34,6 +34,7 @@ from qsctl.storage.names import (
     replicas_stem,
     reserve_file,
     service_file,
+    stored_queue_stems,
     volatile_register,
 )
 from qsctl.storage.register import Register
@@ -190,11 +191,7 @@ class StoreFiles:
     def has_left_over(self, name: QueueName, place: HostedPlace) -> bool:
         """Return whether files, register or log contain data of a queue from an earlier run."""
         stem = self.stem(name, place)
-        is_noted = self._register(True).extent(stem.name) is not None
-        if is_noted or any(stem.name in log.names() for log in self.logs.values()):
-            return True
-        names = self._disk.names(self.directory)
-        return any(name.startswith((f"{stem.name}.db", f"{stem.name}_")) for name in names)
+        return self._register(True).extent(stem.name) is not None or stem.name in self._stored
 
     def open_service(self, *, discards_damaged: bool | None = None) -> DatabaseStorage:
         """Open the store of the service's state.
@@ -292,27 +289,26 @@ class StoreFiles:
         Call it after a loss was accepted: else what was lost with a queue that is not hosted would be held against the
         next one of its name. The replicas' log is excepted: its loss costs the replicas their votes.
         """
-        register, prefix = self._register(True), self.filesystem.file_prefix
-        own_log = log_stem(self.directory, prefix, self.application_name, self._log_label, self._disk)
-        logs = existing_logs(log_stem(self.directory, prefix, self.application_name, disk=self._disk), self._disk)
         opened = {log.stem for log in self.logs.values()}
-        if logs - opened:
+        own_log = self._log_stem(self.directory)
+        if existing_logs(own_log, self._disk) - opened:
             return  # records of any queue may be in them
-        logged = {name for log in self.logs.values() for name in log.names()}
-        hosted = {stem.name for stem in self._owners}
-        files = self._disk.names(self.directory)
-        missing = []
-        for entry in register.names():
-            known = register.extent(entry)
-            if known is None or entry == self._service_file.name or entry in hosted or entry in logged:
-                continue
-            if known.kind not in _KINDS_OF_QUEUES and (entry != own_log.name or own_log in opened):
-                continue
-            if not any(file.startswith((f"{entry}.db", f"{entry}_")) for file in files):
-                missing.append(entry)
-                what = "all files of it are missing, and every record in them"
-                self._damage.append(DamageReport(self.directory / entry, 0, 0, DamageKind.UNREADABLE, what))
+        register = self._register(True)
+        kept = self._stored | {stem.name for stem in (*self._owners, *opened)} | {self._service_file.name}
+        missing = [
+            entry
+            for entry in register.names()
+            if entry not in kept and (register.kind(entry) in _KINDS_OF_QUEUES or entry == own_log.name)
+        ]
+        what = "all files of it are missing, and every record in them"
+        self._damage += [DamageReport(self.directory / entry, 0, 0, DamageKind.UNREADABLE, what) for entry in missing]
         register.forget(missing)
+
+    @property
+    def _stored(self) -> set[str]:
+        """The names, in the register, of the persistent queues that have files, or records in an opened log."""
+        in_files = stored_queue_stems(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
+        return in_files.union(*(log.names() for log in self.logs.values()))
 
     def forget_service(self) -> None:
         """Remove the register's entry of the service's state."""
@@ -391,8 +387,7 @@ class StoreFiles:
     ) -> LoggedStorage:
         log = self.logs.get(is_persistent)
         if log is None:
-            prefix, label = self.filesystem.file_prefix, self._log_label
-            where = log_stem(stem.parent, prefix, self.application_name, label, self._disk)
+            where = self._log_stem(stem.parent)
             known_log = self._register(is_persistent).extent(where.name)
             log = WriteAheadLog(where, self.filesystem, known_log, discards_damaged=discards_damaged, disk=self._disk)
             self.logs[is_persistent] = log
@@ -400,6 +395,11 @@ class StoreFiles:
             self.before_mending(log)
             log.mend()
         return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known, discards_damaged=discards_damaged)
+
+    def _log_stem(self, directory: Path) -> Path:
+        """Return the beginning of the names of this process's write-ahead log in a directory."""
+        prefix = self.filesystem.file_prefix
+        return log_stem(directory, prefix, self.application_name, self._log_label, self._disk)
 
     def _entry(self, name: QueueName, place: HostedPlace) -> str:
         """Return the name of a store in the register."""
