@@ -32,10 +32,18 @@ measurements, those above by a tenth. "Persistent" wrote a record for each sampl
     two consumers that reject each tenth             0.98    0.98    1.56
     a threshold of 24, the rest of a batch expires   0.97    0.89    1.13
 
-The processor time of the service process a sample, with one producer that writes bursts of 50 samples of 256 B and one
-consumer (`tests/benchmarks/dds_peers.py`), measured in turns on a busy machine with two processors: 15 to 25 µs without
-runs and 9 to 12 with them in a volatile queue, the ratio 0.53 in the median of eight pairs; 27 to 36 and 16 to 23 in a
-persistent queue, the ratio 0.63 in the median of five. Most of the rest is in the DDS library and in system calls.
+The processor time of a sample in microseconds, before and after runs, by the stacks of the service process: one
+producer of samples of 256 B as fast as they are taken, one consumer (`tests/benchmarks/dds_peers.py`), a quiet machine
+with two processors. Most of what is left is in the DDS library, in system calls and in the clients' Python::
+
+                      volatile      persistent
+    wire in          2.8   2.1       2.4   2.0
+    core             8.8   1.7       8.8   2.3
+    log                              5.4   4.8
+    wire out         4.8   3.9       4.3   2.7
+    rest             0.9   0.4       1.4   0.4
+    service         17.3   8.1      22.3  12.2
+    both clients    17.1   9.0      20.3  11.4
 
 A single sample is not a run of one: runs of one have 0.17 to 0.22 times the rate of single samples (medians of 15
 pairs, volatile, persistent and everything on).
