@@ -117,7 +117,7 @@ def three(seed: int) -> Scenario:
 
 def gathering(seed: int) -> Scenario:
     """One service with a slow disk: the samples and answers that gather meanwhile are processed as runs."""
-    return _with_slow_disks(QUEUE, seed, horizon_ns=7 * SECOND_NS, recovery_ns=4 * SECOND_NS)
+    return _with_slow_disks(QUEUE, seed, horizon_ns=9 * SECOND_NS, recovery_ns=6 * SECOND_NS)
 
 
 def gathering_three(seed: int) -> Scenario:
