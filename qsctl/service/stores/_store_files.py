@@ -289,7 +289,7 @@ class StoreFiles:
         Call it after a loss was accepted: else what was lost with a queue that is not hosted would be held against the
         next one of its name. The replicas' log is excepted: its loss costs the replicas their votes.
         """
-        opened = {log.stem for log in self.logs.values()}
+        opened = {self.logs[True].stem} if True in self.logs else set()
         own_log = self._log_stem(self.directory)
         if existing_logs(own_log, self._disk) - opened:
             return  # records of any queue may be in them
@@ -308,7 +308,7 @@ class StoreFiles:
     def _stored(self) -> set[str]:
         """The names, in the register, of the persistent queues that have files, or records in an opened log."""
         in_files = stored_queue_stems(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
-        return in_files.union(*(log.names() for log in self.logs.values()))
+        return in_files.union(self.logs[True].names() if True in self.logs else ())
 
     def forget_service(self) -> None:
         """Remove the register's entry of the service's state."""

@@ -124,7 +124,7 @@ class Stores:
         self._drops_service_state = drops_service_state
         self._holds_samples = holds_samples
         self._is_beside_others = claim is not None
-        """Whether another process of the service has claimed the files, and looks after what no process has."""
+        """Another process of the service has claimed the files, and looks after what no process has."""
         self._has_carried_over = self._is_beside_others
         """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
         self.queues: dict[QueueName, QueueStore] = {}
