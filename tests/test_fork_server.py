@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -42,7 +43,7 @@ def test_a_program_sees_the_same_start(tmp_path: Path) -> None:
     environment.pop("COLUMNS")
     seen = []
     with (tmp_path / "inherited").open("rb") as inherited:
-        high = os.dup2(inherited.fileno(), 77)
+        high = fcntl.fcntl(inherited.fileno(), fcntl.F_DUPFD, 77)  # the next free one: the test's process may have many
         options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "input": "é and\r\na second line"}
         options["pass_fds"] = [inherited.fileno(), high]
         for _ in range(STARTS_BEFORE_SERVER + 1):
