@@ -15,7 +15,7 @@ from qsctl.core.queue._lifespan import Lifespans
 from tests.campaigns import trials
 from tests.properties.frame_schedules import run_schedules
 
-SCHEDULES = trials("QSCTL_TEST_FRAME_SCHEDULES", 100, 100_000)
+SCHEDULES = trials("QSCTL_TEST_FRAME_SCHEDULES", 50, 100_000)
 FIRST = int(os.environ.get("QSCTL_TEST_FIRST_FRAME_SCHEDULE", "1"))
 
 

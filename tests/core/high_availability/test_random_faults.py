@@ -9,8 +9,10 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.queue import restore
-from tests.campaigns import trials
+from tests.campaigns import is_campaign, trials
 from tests.core.high_availability.storm import Storm
+
+STORMS_OF_RUNS_EACH = 10 if is_campaign() else 4
 
 
 @pytest.mark.slow(beyond=5)
@@ -32,11 +34,11 @@ def test_nothing_accepted_is_lost_where_samples_are_runs(
 ) -> None:
     monkeypatch.setattr(restore, "RUNS_KEPT", 1)
     run_count = 0
-    for seed in range(10 * ten, 10 * ten + 10):
+    for seed in range(10 * ten, 10 * ten + STORMS_OF_RUNS_EACH):
         storm = Storm(seed, 3 if seed % 3 else 5, volatile=volatile, synchronizes=synchronizes, by_runs=True)
         storm.run(400)
         run_count += storm.run_count
-    assert run_count > 20, "samples are delivered together"
+    assert run_count > 2 * STORMS_OF_RUNS_EACH, "samples are delivered together"
 
 
 @pytest.mark.campaign

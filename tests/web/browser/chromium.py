@@ -13,6 +13,10 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+THEMES = ("light", "dark")
+WIDTHS = (390, 1280)
+"""Those of a telephone and of a desk, in pixels."""
+
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 

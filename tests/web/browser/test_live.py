@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from qsctl.eventlog.location import location
 from qsctl.web._desk import ServiceDesk
 from qsctl.web._feed import PolledSource
 from tests.cli.shell import Shell
-from tests.web.browser.chromium import Watched, opened, serious_findings, set_theme
+from tests.web.browser.chromium import THEMES, WIDTHS, Watched, opened, serious_findings, set_theme
 from tests.web.serving import MadeUpSource, Page, look_of, served
 
 if TYPE_CHECKING:
@@ -230,8 +231,8 @@ def test_a_flush_is_shown_and_then_run_by_keyboard(browser: Browser, shell: Shel
 
 
 @pytest.mark.slow(beyond=1)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_views_have_no_serious_findings_and_fit(
     browser: Browser, shell: Shell, tmp_path: Path, width: int, theme: str
 ) -> None:
@@ -252,28 +253,25 @@ def test_views_have_no_serious_findings_and_fit(
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, view
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_cluster_counts_what_is_wrong_and_has_no_serious_findings(browser: Browser, width: int, theme: str) -> None:
+def test_the_cluster_counts_what_is_wrong_and_has_no_serious_findings(browser: Browser) -> None:
     rows = [
         {"queue_name": HOSTILE, "service": "a", "role": "master", "lag_count": 0, "has_quorum": True, "epoch": 4},
         {"queue_name": HOSTILE, "service": "b", "role": "slave", "lag_count": 3, "has_quorum": False, "epoch": 4},
         {"queue_name": "", "service": "c", "role": "no answer", "reason": "no answer within 2 s"},
     ]
-    with (
-        served(made_up({"name": "Orders", "depth": 1})) as page,
-        shown(browser, page, viewport={"width": width, "height": 900}) as watched,
-    ):
+    with served(made_up({"name": "Orders", "depth": 1})) as page, shown(browser, page) as watched:
         found = {"rows": rows, "count": len(rows), "help": {}}
         watched.page.route("**/api/cluster", lambda route: route.fulfill(json=found))
-        set_theme(watched.page, theme)
         watched.page.evaluate("location.hash = '#/cluster'")
         wait_for_rows(watched.page, 3)
         counts = "1 replicated queue; 1 replica without a quorum; 1 service without an answer."
         assert watched.page.get_by_role("status").first.inner_text() == counts
         assert watched.page.locator("main img, main script").count() == 0
-        assert serious_findings(watched.page) == []
-        assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+        for width, theme in product(WIDTHS, THEMES):
+            watched.page.set_viewport_size({"width": width, "height": 900})
+            set_theme(watched.page, theme)
+            assert serious_findings(watched.page) == [], (width, theme)
+            assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, theme
 
 
 def test_a_cluster_that_answers_slowly_is_asked_one_question_at_a_time(browser: Browser) -> None:

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from qsctl.web._context import AskedSources
-from tests.web.browser.chromium import Watched, opened, serious_findings, set_theme
+from tests.web.browser.chromium import THEMES, WIDTHS, Watched, opened, serious_findings, set_theme
 from tests.web.serving import Page as Served
 from tests.web.serving import served
 
@@ -257,14 +258,11 @@ def test_an_address_with_anything_in_it_is_shown_as_what_it_is(browser: Browser,
         watched.check()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_view_fits_its_window_and_has_no_serious_finding(
-    browser: Browser, server: Served, theme: str, width: int
-) -> None:
-    parameters = {"b": f"{SMALL}\n{DEPTH}=200", "side": "b"}
-    with view(browser, server, parameters, viewport={"width": width, "height": 844}) as watched:
+def test_the_view_fits_its_window_and_has_no_serious_finding(browser: Browser, server: Served) -> None:
+    with view(browser, server, {"b": f"{SMALL}\n{DEPTH}=200", "side": "b"}) as watched:
         page = watched.page
-        set_theme(page, theme)
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        assert serious_findings(page) == []
+        for width, theme in product(WIDTHS, THEMES):
+            page.set_viewport_size({"width": width, "height": 844})
+            set_theme(page, theme)
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= width, theme
+            assert serious_findings(page) == [], (width, theme)
