@@ -142,6 +142,19 @@ def test_a_changed_instance_file_is_damage_and_a_missing_one_is_reported(tmp_pat
     assert any("instance.json" in each and "missing" in each for each in reported(tmp_path / "s"))
 
 
+def test_the_remedy_of_a_damaged_instance_file_leads_to_its_samples(tmp_path: Path) -> None:
+    filled(tmp_path / "s", IN_MEMORY)
+    file = tmp_path / "s" / "instance.json"
+    file.write_bytes(b"")
+    with pytest.raises(Damaged) as raised, open_embedded(tmp_path / "s"):
+        pass
+    assert "move the file away" in raised.value.remedy.lower()
+    file.rename(tmp_path / "moved away")
+    discards = "--discard-damaged" in raised.value.remedy
+    with open_embedded(tmp_path / "s", discard_damaged=discards) as service:
+        assert len(messages(service, "P")) == 2
+
+
 def test_statistics_that_were_changed_are_reported(tmp_path: Path) -> None:
     filled(tmp_path / "s", IN_MEMORY)
     file = tmp_path / "s" / "statistics.bin"

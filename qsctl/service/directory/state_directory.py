@@ -205,7 +205,8 @@ class StateDirectory:
     def _damaged_instance(self, why: str) -> Damaged:
         return Damaged(
             f"{self._instance_file}: {why}",
-            remedy="Move the file away: the next command starts a new instance and finds persistent queues again.",
+            remedy="Put back the file that belongs there. Or move the file away and add --discard-damaged to the next "
+            "command: it starts a new instance and finds persistent queues again.",
         )
 
     def write_instance(self, instance: Instance) -> None:
