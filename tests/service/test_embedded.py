@@ -19,8 +19,10 @@ from qsctl.core.messages import AckResponse, SampleFlag
 from qsctl.core.queue.settings import (
     PersistenceKind,
     PersistenceSettings,
+    RedeliverySettings,
 )
 from qsctl.errors import Refused
+from qsctl.instant import SECOND_NS
 from qsctl.resource import ResourceKind
 from qsctl.service.directory._embedded_instance import EmbeddedInstance
 from qsctl.service.directory._embedded_settings import DEFAULT_SETTINGS
@@ -303,3 +305,35 @@ def test_time_is_that_of_the_driver(tmp_path: Path) -> None:
     with open_embedded(tmp_path / "s", now=now) as service:
         assert messages(service) == []
         assert status(service).total.expired_message_count == 1
+
+
+def test_what_became_due_between_two_calls_precedes_the_second(tmp_path: Path) -> None:
+    """A program keeps the service open: nothing runs between its calls."""
+    clock = [1_700_000_000_000_000_000]
+    settings = replace(queue(), lifespan_ns=5 * SECOND_NS, redelivery=RedeliverySettings(1, 2 * SECOND_NS))
+    with open_embedded(tmp_path / "s", now=lambda: clock[0]) as service:
+        create(service, settings)
+        write(service, b"one", b"two", b"three")
+        received = service.receive(FULL_NAME + "Orders", 2, 0.0)
+        clock[0] += 3 * SECOND_NS
+        assert status(service).current_sent_message_count == 0
+        service.acknowledge(received[0], ok=False)
+        assert [each.attempts for each in messages(service)] == [1, 1, 0], "the time-out came before the rejection"
+        clock[0] += 3 * SECOND_NS
+        assert status(service).current_message_count == 0
+        assert status(service).total.expired_message_count == 3
+
+
+def test_samples_whose_response_time_out_has_passed_make_no_window_larger(tmp_path: Path) -> None:
+    clock = [1_700_000_000_000_000_000]
+    settings = replace(queue(), redelivery=RedeliverySettings(9, 2 * SECOND_NS))
+    with open_embedded(tmp_path / "s", now=lambda: clock[0]) as service:
+        create(service, settings)
+        write(service, *[b"one"] * 10)
+        assert len(service.receive(FULL_NAME + "Orders", 5, 0.0)) == 5
+        clock[0] += 3 * SECOND_NS
+        assert len(service.receive(FULL_NAME + "Orders", 1, 0.0)) == 1
+        clock[0] += 3 * SECOND_NS
+        assert status(service).total.timeout_message_count == 6
+        assert len(service.receive(FULL_NAME + "Orders", 1, 0.0)) == 1
+        assert status(service).current_sent_message_count == 1

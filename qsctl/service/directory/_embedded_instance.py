@@ -29,6 +29,7 @@ from qsctl.core.messages import (
     Delivery,
     Inbound,
     Outbound,
+    QueueName,
     WriteAcknowledgment,
     one_by_one,
 )
@@ -295,6 +296,21 @@ class EmbeddedInstance:
 
     def turn(self, messages: Sequence[Inbound]) -> list[Outbound]:
         """Run one turn of the engine and return its messages; after a failed turn the instance refuses further ones."""
+        if messages:
+            self.catch_up()
+        sent = self._turn(messages)
+        answers = [each for each in sent if isinstance(each, WriteAcknowledgment | CommandReply)]
+        if (failure := self._stores.failures.error) is not None and not answers:
+            raise failure
+        return sent
+
+    def catch_up(self) -> None:
+        """Do what became due since the last turn: nothing runs between two calls, and it precedes the next one."""
+        deadline = self.loop.next_deadline()
+        if deadline is not None and deadline <= self._now():
+            self._turn(())
+
+    def _turn(self, messages: Sequence[Inbound]) -> list[Outbound]:
         if not self._is_sound:
             raise Refused("the service stopped at an earlier error", remedy="Run the command again.")
         if self.loop.engine.hosted.shutting_down:
@@ -308,10 +324,13 @@ class EmbeddedInstance:
             for message in one_by_one(done.messages)
             if isinstance(message, Delivery) and message.consumer_guid == self._guid
         ]
-        answers = [each for each in done.messages if isinstance(each, WriteAcknowledgment | CommandReply)]
-        if (failure := self._stores.failures.error) is not None and not answers:
-            raise failure
         return done.messages
+
+    def outstanding_count(self, queue: QueueName) -> int:
+        """Return the number of samples of a queue that the command has received and not acknowledged."""
+        hosted = self.loop.engine.hosted.by_name.get(queue)
+        consumer = None if hosted is None else hosted.deliveries.consumers.get(self._guid)
+        return 0 if consumer is None else consumer.outstanding_count
 
     def end(self) -> None:
         """End the instance as a service that stops; the call can be repeated after a crash at any point."""

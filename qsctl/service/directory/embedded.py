@@ -104,7 +104,6 @@ class EmbeddedService:
         self._now = now
         self._guid = Guid(os.urandom(16))
         self._request_count = 0
-        self._outstanding: dict[QueueName, set[SampleIdentity]] = {}
         self._reported_damage: list[DamageReport] = []
         self._reported_warnings: list[str] = []
         self.warnings: list[str] = []
@@ -180,7 +179,7 @@ class EmbeddedService:
         deadline = time.monotonic() + timeout_s
         while True:
             found = self._take(queue, max_samples, source_guid)
-            if found or self._outstanding.get(queue):
+            if found or self._instance.outstanding_count(queue):
                 return found
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not self._wait_for_others(left_s):
@@ -196,8 +195,6 @@ class EmbeddedService:
         self._instance.turn(
             [Acknowledgment(each.queue, each.consumer_guid, each.identity, response) for each in deliveries]
         )
-        for each in deliveries:
-            self._outstanding.get(each.queue, set()).discard(each.identity)
 
     def open(self) -> None:
         """Lock the directory; use the last command's summary, or restore the service."""
@@ -292,9 +289,9 @@ class EmbeddedService:
 
     def _take(self, queue: QueueName, max_samples: int, source_guid: Guid) -> list[Delivery]:
         """Receive with a consumer window of `max_samples`, which is closed before anything else is done."""
-        held = self._outstanding.setdefault(queue, set())
-        threshold = max_samples + len(held) - 1
         instance = self._instance
+        instance.catch_up()  # samples whose response time-out has passed are not held any more
+        threshold = max_samples + instance.outstanding_count(queue) - 1
         instance.turn(
             [
                 ConsumerJoined(queue, self._guid, source_guid, unacked_threshold=threshold, reception_enabled=True),
@@ -302,7 +299,6 @@ class EmbeddedService:
             ]
         )
         taken, instance.deliveries = instance.deliveries, []
-        held.update(each.identity for each in taken)
         return taken
 
     def _wait_for_others(self, left_s: float) -> bool:
