@@ -46,6 +46,13 @@ def without_what_varies(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "INSTANT", text)
 
 
+@pytest.mark.parametrize("name", ["backup", "production"])
+def test_a_page_copies_the_files_of_a_service_once_it_has_ended(name: str) -> None:
+    """The file of its process is removed at its end; the log has a line about it from --verbosity 3 on only."""
+    (before,) = re.findall(r'kill "\$\(cat service\.pid\)"(.*?)^(?:\$ )?cp -a', page(name), re.DOTALL | re.MULTILINE)
+    assert "while [ -e service.pid ]; do sleep 0.1; done" in before
+
+
 @pytest.mark.parametrize("command", READS_FIXTURES)
 def test_a_command_that_reads_fixtures_prints_what_its_page_shows(
     command: str, monkeypatch: pytest.MonkeyPatch
