@@ -26,10 +26,13 @@ from qsctl.core.messages import (
 from qsctl.core.queue._run import Run
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ResourceLimitSettings
 from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS
+from qsctl.service.directory.embedded import open_embedded
 from qsctl.service.run.loop import ServiceLoop
 from qsctl.storage.streams import _compaction
 from qsctl.transport.dds.wire import frames
 from tests.campaigns import trials
+from tests.service.embedded_commands import FULL_NAME, create, queue, write
 from tests.service.pipelines import WRITER, messages_of, pipelined, service
 from tests.service.pipelines import queue as orders
 
@@ -219,3 +222,19 @@ def test_a_late_acknowledgment_of_a_restored_sample_of_a_run_retires_it(tmp_path
     held = again.engine.hosted.by_name[QUEUE].held
     assert [each.identity.sequence_number for each in held] == [1, 2, 4, 5, 6, 7, 8]
     again.stores.close()
+
+
+@pytest.mark.parametrize("persistence", KINDS, ids=["segments", "database"])
+def test_samples_of_a_run_that_expire_while_nothing_runs_are_dead_letters_with_their_payloads(
+    tmp_path: Path, persistence: PersistenceSettings
+) -> None:
+    clock = [1_700_000_000_000_000_000]
+    payloads = [b"%d" % number * 200 for number in range(10, 30)]
+    with open_embedded(tmp_path / "s", now=lambda: clock[0]) as embedded:
+        create(embedded, replace(queue("Dead", persistence), is_dead_letter=True))
+        create(embedded, replace(queue("P", persistence), dead_letter_queue="Dead", lifespan_ns=SECOND_NS))
+        write(embedded, *payloads, topic="P")
+    clock[0] += 2 * SECOND_NS
+    with open_embedded(tmp_path / "s", now=lambda: clock[0]) as embedded:
+        received = embedded.receive(FULL_NAME + "Dead", 20, 0.0)
+        assert [each.payload for each in received] == payloads

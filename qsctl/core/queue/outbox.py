@@ -158,6 +158,11 @@ class Outbox:
             queue.end_count()
         self.counting.clear()
 
+    def spill_stored(self, run: Run) -> None:
+        """Release the payloads of a restored run, which are stored: the open batch may need them from the store."""
+        run.spill()
+        self._has_spilled = True
+
     @property
     def is_empty(self) -> bool:
         """Return whether the open batch is empty."""

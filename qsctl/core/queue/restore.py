@@ -168,7 +168,7 @@ class QueueReplay:
             return False
         run = Run(record, is_on_disk=True in are_on_disk)
         if run.is_on_disk:
-            run.spill()  # the store has the payloads
+            context.outbox.spill_stored(run)
         run.writer_guid = self._one_of(run.writer_guid, run.writer_guid)
         if len(self._runs) > 2 * self._held.run_count + RUNS_KEPT:
             self._runs = [each for each in self._runs if each.held_count]
