@@ -4,20 +4,22 @@ commands.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack, overload
 
 from qsctl.cli.caller import ProgramCaller, called_by
 from qsctl.cli.location import open_connection, seconds
 from qsctl.client.administration import Administration
-from qsctl.errors import Damaged, Refused, UsageError
+from qsctl.errors import Damaged, QsctlError, Refused, UsageError
 from qsctl.programs._held_service import HeldService, HeldWaitedService
 from qsctl.programs.called import assignments, called
 from qsctl.programs.command_result import CommandResult
@@ -54,6 +56,12 @@ FilePath = str | PathLike[str]
 Value = TypeVar("Value")
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
+
+_EMBEDDED: weakref.WeakSet[Service] = weakref.WeakSet()
+"""The embedded services of this process, closed ones too."""
+
+_IN_USE_S: Final = 1.0
+"""Longest wait at the end of the program for a call of a daemon thread."""
 
 
 class Service:
@@ -100,6 +108,8 @@ class Service:
         self._timeout = timeout
         with called_by(ProgramCaller(self._notes.append)):
             self._connection: Connection | None = self._held.enter_context(connection)
+        if self.domain_id is None:
+            _EMBEDDED.add(self)
         self.options = HeldService(service=location, target=target, timeout=timeout, opener=self._opened)
         """The options by which command functions open this service."""
 
@@ -239,6 +249,13 @@ class Service:
         May be repeated. In a child process of `os.fork` it does nothing.
         """
         self._leave(None, None, None)
+
+    def _close_at_exit(self) -> None:
+        """Close the service at the end of the program, unless another thread is using it."""
+        if os.getpid() == self._process_id and self._lock.acquire(timeout=_IN_USE_S):
+            with suppress(QsctlError):
+                self.close()
+            self._lock.release()
 
     def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -875,6 +892,13 @@ class Service:
     def _answer(self, delivery: Delivery, ok: bool) -> None:
         with self._opened(self.options.target) as administration:
             administration.connection.acknowledge(delivery, ok)
+
+
+@atexit.register
+def _close_embedded() -> None:
+    """Close what the program left open: once the interpreter is being taken down, nothing can be written."""
+    for service in list(_EMBEDDED):
+        service._close_at_exit()
 
 
 def _octets(payload: Text) -> bytes:

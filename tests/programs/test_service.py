@@ -177,6 +177,23 @@ def test_an_unanswered_sample_returns_when_the_service_is_closed(tmp_path: Path)
         assert [(row["payload"], row["redelivered"]) for row in service.messages("Orders")] == [("a", True)]
 
 
+def test_a_service_that_a_program_leaves_open_is_closed_at_its_end(tmp_path: Path) -> None:
+    """At the end of the interpreter nothing can be written any more: a traceback, and counters that begin anew."""
+    program = f"""
+import qsctl
+
+service = qsctl.Service.embedded({str(tmp_path)!r})
+service.create_queue("Orders", persistent=True)
+service.produce("Orders", ["a", "b"])
+sample = next(service.consume("Orders"))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    with qsctl.Service.embedded(tmp_path) as service:
+        (row,) = service.status()
+        assert (row["received_message_count"], row["current_message_count"]) == (2, 2)
+
+
 def test_a_closed_service_refuses_every_call(tmp_path: Path) -> None:
     service = qsctl.Service.embedded(tmp_path)
     service.close()
