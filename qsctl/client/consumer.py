@@ -110,8 +110,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
         codec: converts payloads to values; a type means JSON of that type; None: values are octets.
         feedback: whether this consumer announces its availability, to a queue that allows it [QS 2.10.2].
         source_guid: only samples whose related source GUID equals it are received [QS 2.11.3].
-        unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; None:
-            the queue's own threshold applies [QS 2.10.1].
+        unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; None or
+            -1: the queue's own threshold applies [QS 2.10.1].
         consumer_guid: the consumer's GUID; a random one unless given.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.

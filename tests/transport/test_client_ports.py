@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from qsctl.core.client.consumer import Arrivals, SampleAnswers
 from qsctl.core.messages import AckResponse, ConsumerAvailability
+from qsctl.errors import UsageError
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.clients.client_domain import ClientDomain
@@ -210,3 +211,27 @@ def test_a_queue_that_vanishes_during_the_handshake_leaves_no_short_deadline(
     assert eventually(lambda: [client.turn(1_000_000), not is_announced(client)][1])
     assert eventually(port.flush)
     reader.close()
+
+
+@pytest.mark.parametrize(("given", "announced"), [(None, None), (-1, None), (0, 0), (2**31 - 1, 2**31 - 1)])
+def test_a_consumer_announces_a_threshold_that_services_read(
+    service_and_client: tuple[Participant, ClientDomain], given: int | None, announced: int | None
+) -> None:
+    _, client = service_and_client
+    client.add(ConsumerPort(client.participant, "T", "S", GUID, unacked_threshold=given))
+
+    def found() -> list[RemoteEndpoint]:
+        client.turn(1_000_000)
+        return [each for each in client.discovery.endpoints() if each.traits.get("role") == "consumer"]
+
+    assert eventually(found)
+    assert [each.unacked_threshold for each in found()] == [announced]
+
+
+@pytest.mark.parametrize("given", [-2, 2**31])
+def test_a_threshold_that_no_service_reads_is_refused(
+    service_and_client: tuple[Participant, ClientDomain], given: int
+) -> None:
+    _, client = service_and_client
+    with pytest.raises(UsageError, match=f"threshold of {given} means nothing"):
+        ConsumerPort(client.participant, "T", "S", GUID, unacked_threshold=given)
