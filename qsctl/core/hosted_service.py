@@ -501,7 +501,8 @@ class HostedService:
             source: the queue that holds them.
             target: the queue to which they move.
             samples: as the source holds them; None: the source does not hold this one.
-            payloads: the payload of each, for a target that keeps payloads in memory; empty: none were sent along.
+            payloads: the payload of each, for a target that keeps payloads in memory; empty: none were sent along, and
+                no sample is moved from the first on that needs one.
             begins_anew: whether their lifespans begin now.
 
         Raises:
@@ -521,15 +522,20 @@ class HostedService:
             )
         became: list[Insertion] = []
         moved: list[tuple[Sample, Sample]] = []
+        waits_for_payloads = False
         for sample, given in zip(samples, payloads or repeat(None, len(samples)), strict=True):
             if sample is None or not origin.is_waiting(sample):
                 became.append(Insertion.NOT_WAITING)
+                continue
+            if waits_for_payloads:  # those behind would be in front of it in the target
+                became.append(Insertion.NO_PAYLOAD)
                 continue
             payload = sample.payload
             if payload is None and given is not None and len(given) == sample.size_bytes:
                 payload = given
             result, held = place.receive_moved(now, origin, sample, payload, begins_anew=begins_anew)
             became.append(result)
+            waits_for_payloads = result is Insertion.NO_PAYLOAD and not payloads
             if held is not None:
                 moved.append((sample, held))
         if any(each.is_done for each in became):

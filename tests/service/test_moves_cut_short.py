@@ -422,3 +422,27 @@ def test_checkpointed_records_of_a_move_are_marked_too(tmp_path: Path, monkeypat
     assert flagged == ["m1.db", "w1.db"], "of the log and of the queue's own files those with moves, and no others"
     loop.close()
     loop.stores.abandon()
+
+
+def test_samples_keep_their_order_where_only_some_of_their_payloads_are_needed(tmp_path: Path) -> None:
+    """The target keeps small payloads in memory, and needs those; large ones are on the disk only in both."""
+    payloads = [b"%d" % number * (1 if number % 3 == 1 else 1_000) for number in range(6)]
+    loop = opened(tmp_path)
+    writes = [Write("P", "Database", SampleIdentity(WRITER, at), each) for at, each in enumerate(payloads)]
+    sent(loop, *writes)
+    names = tuple(HeldSample(each.position, each.identity) for each in loop.engine.hosted.by_name["P/S/database"].held)
+
+    def move_all(samples: Sequence[HeldSample], *octets: bytes) -> SamplesChanged:
+        command = MoveSamples(resource_of("database"), resource_of("segments"), tuple(samples), payloads=octets)
+        (reply,) = sent(loop, CommandRequest(SampleIdentity(READER, 1), "*", command))
+        assert isinstance(reply, CommandReply)
+        assert isinstance(reply.reply.body, SamplesChanged)
+        return reply.reply.body
+
+    first = move_all(names)
+    assert first == SamplesChanged(1, without_payload=(1, 2, 3, 4, 5))
+    left = first.without_payload
+    assert move_all([names[at] for at in left], *(payloads[at] for at in left)) == SamplesChanged(5)
+    there = loop.engine.hosted.by_name["P/S/segments"].held
+    assert [each.identity.sequence_number for each in there] == list(range(6))
+    loop.close()
