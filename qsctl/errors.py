@@ -109,6 +109,10 @@ class Refused(QsctlError):
     exit_status = ExitStatus.REFUSED
 
 
+class NotMaster(Refused):
+    """The service holds a replica of the queue that is not the master, which alone obeys the command."""
+
+
 class NoAnswer(QsctlError):
     """No reply arrived within the timeout."""
 

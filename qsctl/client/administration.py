@@ -194,8 +194,15 @@ class Administration:
         return self._done(DeleteSubscriber(subscriber, only_if_empty), idempotent=idempotent)
 
     def flush_queue(self, queue: ResourceIdentifier, selector: str = "") -> list[CommandReply]:
-        """Remove the samples that the selector matches [QS 5.4.3]."""
-        return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
+        """Remove the samples that the selector matches [QS 5.4.3]; return the replies.
+
+        The master of a replicated queue removes them for all members. The refusals of the others are left out, and
+        count where no other service answered.
+        """
+        replies = self.send(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
+        judged = [each for each in replies if not each.reply.not_master] or replies
+        _raise_first(judged, replies)
+        return judged
 
     def force_quorum(self, queue: ResourceIdentifier | None, *, is_trial: bool = False) -> list[CommandReply]:
         """Let a replicated queue elect a master after the loss of most of its logs, by the longest remaining one.

@@ -33,7 +33,7 @@ from qsctl.core.records import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.statistics.monitors import Monitors
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import NotFound, Refused
+from qsctl.errors import NotFound, NotMaster, Refused
 from qsctl.identity import NIL_INCARNATION, DrawIncarnation, Incarnation, SampleIdentity, WholeIncarnation
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
@@ -586,11 +586,11 @@ class HostedService:
 
         Raises:
             NotFound: the queue does not exist.
-            Refused: it is a replicated queue whose master is another service.
+            NotMaster: it is a replicated queue whose master is another service.
         """
         found = self.queue(queue)
         if found.is_following:
-            raise Refused(
+            raise NotMaster(
                 f"this service is not the master of the replicated queue {queue.bare}",
                 remedy="Send the command to all services of the cluster by a common target pattern: the master obeys.",
             )

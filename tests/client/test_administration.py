@@ -98,6 +98,17 @@ def test_the_first_bad_reply_of_several_counts() -> None:
         Administration(Scripted(ok(), Reply(ReturnCode.ERROR, "no"), ok())).delete_queue(Q)
 
 
+def test_flush_of_a_replicated_queue_is_done_where_its_master_did_it() -> None:
+    slave = Reply(ReturnCode.ERROR, "not the master", not_master=True)
+    names = ("A", "B", "C")
+    (done,) = Administration(Scripted(slave, ok(), slave, names=names)).flush_queue(Q)
+    assert (done.replying_service, done.reply) == ("B", ok())
+    with pytest.raises(Refused, match="A: ERROR: not the master\nB: ERROR: not the master"):
+        Administration(Scripted(slave, slave, names=names[:2])).flush_queue(Q)
+    with pytest.raises(Refused, match="A: ERROR: not the master\nB: ERROR: full\nC: OK: done"):
+        Administration(Scripted(slave, Reply(ReturnCode.ERROR, "full"), ok(), names=names)).flush_queue(Q)
+
+
 def test_silence_is_no_answer() -> None:
     with pytest.raises(NoAnswer, match="no service named 'X\\*' answered"):
         Administration(Scripted(), "X*").statuses()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.core.high_availability.versions import VERSION
+from qsctl.errors import ExitStatus
 from tests.campaigns import trials
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, loads
 from tests.dds.cluster_commands import Shell, figures, produced, replicas
@@ -166,6 +167,9 @@ def test_status_shows_the_master_and_the_progress_of_the_others(cluster: Cluster
     assert "Role" in text
     assert "learner" not in text
     assert qsctl.document("get", "status", "Orders", "--target", master)[0]["role"] == "master"
+    assert qsctl("flush-queue", "Orders", "--yes") == "OK: 1 sample removed from queue P/S/Orders\n"
+    (slave, _) = sorted(rows.keys() - {master})
+    assert qsctl.status("flush-queue", "Orders", "--yes", "--target", slave) == ExitStatus.REFUSED
 
 
 @pytest.mark.slow

@@ -334,6 +334,7 @@ COPIED = msgspec.structs.replace(
         (InsertSamples(QUEUE, ()), Reply(ReturnCode.OK, body=SamplesChanged(3, 1, (0, 2), "full"))),
         (MoveSamples(QUEUE, DEAD, ()), Reply(ReturnCode.OK, body=SamplesChanged(3, 1, (0, 2), "full", (5,), (6, 7)))),
         (DeleteQueue(QUEUE), Reply(ReturnCode.ERROR, "there is none", not_found=True)),
+        (FlushQueue(QUEUE), Reply(ReturnCode.ERROR, "another is the master", not_master=True)),
         (Shutdown(), Reply(ReturnCode.UNSUPPORTED, "a daemon", native_retcode=3)),
     ],
 )

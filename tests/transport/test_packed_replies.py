@@ -17,7 +17,15 @@ from qsctl.resource import parse_resource
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.wire import _packed_replies as packed_replies
 from qsctl.transport.dds.wire.bodies import message_from_wire, octets_of, wire_identity
-from qsctl.transport.dds.wire.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.wire.replies import (
+    INTERMEDIATE,
+    NOT_FOUND,
+    NOT_MASTER,
+    RemoteReply,
+    reply_octets,
+    reply_of,
+    reply_parts,
+)
 from qsctl.transport.dds.wire.wire_identity import WireGuid
 from qsctl.transport.dds.wire.wire_types import (
     CommandReplyRetcode,
@@ -57,7 +65,15 @@ REPLIES = st.builds(
     CommandReply,
     IDENTITIES,
     TEXT,
-    st.builds(Reply, st.sampled_from(ReturnCode), TEXT, st.none() | MESSAGES, st.booleans(), st.integers(-5, 5)),
+    st.builds(
+        Reply,
+        st.sampled_from(ReturnCode),
+        TEXT,
+        st.none() | MESSAGES,
+        st.booleans(),
+        st.integers(-5, 5),
+        st.booleans(),
+    ),
     st.booleans(),
 )
 
@@ -120,6 +136,7 @@ def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> 
     reply = message.reply
     assert reply.body is None or isinstance(reply.body, MessageData)
     octets = reply_octets(message, {})
+    flags = INTERMEDIATE * message.intermediate | NOT_FOUND * reply.not_found | NOT_MASTER * reply.not_master
     assert octets == octets_of(
         WireCommandReply(
             CommandReplyRetcode(int(reply.retcode)),  # type: ignore[arg-type]
@@ -128,7 +145,7 @@ def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> 
             octets_of(wire_message(reply.body)) if reply.body else b"",  # type: ignore[arg-type]
             wire_identity(message.request),
             message.replying_service,  # type: ignore[arg-type]
-            INTERMEDIATE * message.intermediate | NOT_FOUND * reply.not_found,  # type: ignore[arg-type]
+            flags,  # type: ignore[arg-type]
         )
     )
     read = reply_of(reply_parts(octets), COMMAND)

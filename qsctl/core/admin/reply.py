@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import NotFound, QsctlError
+from qsctl.errors import NotFound, NotMaster, QsctlError
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, NIL_INCARNATION, Guid, Incarnation, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -151,7 +151,8 @@ class Reply(msgspec.Struct, frozen=True):
     """`CommandReply` [QS 5.3].
 
     `text` describes the result; `native_retcode` is reserved. `not_found` distinguishes a missing resource from other
-    errors for callers in the same process; on the wire the reply is an ERROR with the same text.
+    errors for qsctl's own clients, and `not_master` the refusal of a replica that is not the master; for others the
+    reply is an ERROR with the same text.
     """
 
     retcode: ReturnCode
@@ -159,9 +160,10 @@ class Reply(msgspec.Struct, frozen=True):
     body: Body | None = None
     not_found: bool = False
     native_retcode: int = 0
+    not_master: bool = False
 
 
 def refusal(error: QsctlError, retcode: ReturnCode = ReturnCode.ERROR) -> Reply:
     """Return the reply for a command that failed: the error's message and its remedy."""
     text = f"{error.message}. {error.remedy}" if error.remedy else error.message
-    return Reply(retcode, text, not_found=isinstance(error, NotFound))
+    return Reply(retcode, text, not_found=isinstance(error, NotFound), not_master=isinstance(error, NotMaster))

@@ -49,11 +49,11 @@ def test_a_command_that_removes_samples_is_the_masters() -> None:
     cluster.send_all(flush(1))
     cluster.run_until(lambda: all(held(process) == [] for process in cluster))
     replies = {
-        process.name: [each.reply.text for each in process.sent if isinstance(each, CommandReply)]
-        for process in cluster
+        process.name: [each.reply for each in process.sent if isinstance(each, CommandReply)] for process in cluster
     }
-    for name, (text,) in replies.items():
-        assert ("is not the master of the replicated queue" in text) == (name != master.name)
+    for name, (reply,) in replies.items():
+        assert ("is not the master of the replicated queue" in reply.text) == (name != master.name)
+        assert reply.not_master == (name != master.name)
 
 
 def test_nothing_of_a_deleted_queue_leaves_that_no_quorum_has() -> None:

@@ -70,6 +70,9 @@ INTERMEDIATE: Final = int(SampleFlag.INTERMEDIATE_REPLY_SEQUENCE)
 NOT_FOUND: Final = 0x1_0000
 """Narrows an ERROR for our clients, in a bit that the flags of [QS 5.3] do not use."""
 
+NOT_MASTER: Final = 0x2_0000
+"""Narrows an ERROR as well: a replica that is not the master refuses what the master alone carries out."""
+
 
 CONFIGURATION_MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest text of a configuration that a client reads."""
@@ -91,7 +94,11 @@ class RemoteReply(NamedTuple):
 def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
     """Return a reply as one sample of the reply topic, in XCDR1."""
     reply = message.reply
-    flags = (INTERMEDIATE if message.intermediate else 0) | (NOT_FOUND if reply.not_found else 0)
+    flags = (
+        (INTERMEDIATE if message.intermediate else 0)
+        | (NOT_FOUND if reply.not_found else 0)
+        | (NOT_MASTER if reply.not_master else 0)
+    )
     body = b"" if reply.body is None else body_octets(reply.body, domain_ids)
     return packed_replies.reply_octets(message, body, flags)
 
@@ -120,7 +127,10 @@ def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
         Malformed: it is not what the command asks for.
     """
     body = _body_from(parts.octets, command) if parts.octets else None
-    reply = Reply(parts.retcode, parts.text, body, bool(parts.flags & NOT_FOUND), parts.native_retcode)
+    flags = parts.flags
+    reply = Reply(
+        parts.retcode, parts.text, body, bool(flags & NOT_FOUND), parts.native_retcode, bool(flags & NOT_MASTER)
+    )
     message = CommandReply(parts.request, parts.service, reply, bool(parts.flags & INTERMEDIATE))
     return RemoteReply(message, parts.octets)
 
