@@ -592,7 +592,8 @@ class HostedService:
         if found.is_following:
             raise NotMaster(
                 f"this service is not the master of the replicated queue {queue.bare}",
-                remedy="Send the command to all services of the cluster by a common target pattern: the master obeys.",
+                remedy="Send the command to all services of the cluster by a common target pattern: the master obeys. "
+                "`qsctl get replication` shows which one it is, or why there is none.",
             )
         return found
 

@@ -221,7 +221,7 @@ class Replication:
             return False
         for sender, letter in letters:
             if not self.membership.agrees(letter.members):
-                self._complain("cluster_disagrees", now, service=sender, members=list(letter.members))
+                self._complain("cluster_disagrees", now, sender=sender, members=list(letter.members))
                 continue
             if self.membership.learn(letter.members):
                 self._adopt()
@@ -231,7 +231,7 @@ class Replication:
         for refused in self.member.pop_refusals():
             self._complain(
                 "replica_frame_refused", now, about=(refused.stream, refused.sender, refused.kind),
-                queue=refused.stream, service=refused.sender, kind=refused.kind, reason=refused.reason,
+                queue=refused.stream, sender=refused.sender, kind=refused.kind, reason=refused.reason,
             )  # fmt: skip
         return True
 
