@@ -56,11 +56,15 @@ def service_findings(service: TargetOptions) -> list[Finding]:
     has_consumers = not service.service.startswith(EMBEDDED)  # between commands there is none
     dead = look.dead_letter_queues
     return findings + [
-        finding for each in look.statuses for finding in _of_queue(each, dead, has_consumers=has_consumers)
+        finding
+        for each in look.statuses
+        for finding in _of_queue(each, dead, has_consumers=has_consumers, is_removed=look.is_removed(each))
     ]
 
 
-def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool) -> Iterator[Finding]:
+def _of_queue(
+    found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool, is_removed: bool
+) -> Iterator[Finding]:
     service, status = found
     part, held, total = f"queue {status.queue_name}", status.current_message_count, status.total
     if undeliverable := status.current_undeliverable_message_count:
@@ -81,7 +85,10 @@ def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str], *, ha
     if total.failed_delivery_message_count and not dead:
         given_up = f"{counted(total.failed_delivery_message_count, 'sample')} given up, and no dead-letter queue"
         yield Finding(part, False, False, given_up, "Create one, or raise --max-delivery-retries: they are lost.")
-    if (replication := status.replication) is not None:
+    if is_removed:
+        remedy = "Stop the service, or make it a member again with `qsctl member add`."
+        yield Finding(part, False, False, f"{service} was removed from its members", remedy)
+    elif (replication := status.replication) is not None:
         quorum = "with a quorum" if replication.has_quorum else "without a quorum"
         state = f"{replication.role} at {service}, {quorum}, lag {replication.lag_count}"
         yield Finding(part, replication.has_quorum, True, state, "Start the missing members of the cluster.")

@@ -53,9 +53,9 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
     if len(names) < expected_count:
         troubles.append(f"{len(names)} of {expected_count} services answered")
     troubles += [
-        f"queue {each.queue_name} of service {name} has no quorum"
-        for name, each in look.statuses
-        if each.replication is not None and not each.replication.has_quorum
+        f"queue {each.body.queue_name} of service {each.service} has no quorum"
+        for each in look.statuses
+        if each.body.replication is not None and not each.body.replication.has_quorum and not look.is_removed(each)
     ]
     dead = look.dead_letter_queues
 

@@ -32,6 +32,19 @@ class ServiceLook(NamedTuple):
         """Return the names of the dead-letter queues."""
         return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
 
+    def is_removed(self, found: FromService[SharedReaderQueueStatus]) -> bool:
+        """Return whether a service was removed from the members of a replicated queue, which works at the others."""
+        service, status = found
+        return (
+            status.replication is not None
+            and not status.replication.has_member(service)
+            and any(
+                each.replication.has_quorum
+                for _, each in self.statuses
+                if each.queue_name == status.queue_name and each.replication is not None
+            )
+        )
+
 
 def look_at(service: TargetOptions) -> ServiceLook:
     """Request the queues and statuses of the services of a location.

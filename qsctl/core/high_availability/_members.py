@@ -112,6 +112,11 @@ class GroupMembers:
         return self.name in self._voters or self.name in self._committed.voters
 
     @property
+    def has_self(self) -> bool:
+        """Return whether the log lists this replica as a member."""
+        return self.name in self._voters or self.name in self.latest.learners
+
+    @property
     def description(self) -> str:
         """Return what this replica is in the group, for people."""
         if self.name in self._voters:

@@ -83,7 +83,9 @@ def status_of(replica: Replica, now: Nanoseconds, note: str = "") -> Replication
     elif replica.master:
         has_quorum = not replica.allegiance.has_lost_master(now)
     behind_ns = None if heard_at_ns is None else max(1, now - heard_at_ns)
-    reasons = dict.fromkeys((replica.reason, DISK_HANGS if replica.disk.hangs else "", replica.lack(now), note))
+    removed = "" if members.has_self else members.description  # before long its role is due to a master's silence
+    hangs = DISK_HANGS if replica.disk.hangs else ""
+    reasons = dict.fromkeys((removed, replica.reason, hangs, replica.lack(now), note))
     reason = "; ".join(each for each in reasons if each)
     return ReplicationStatus(
         role=replica.role.value,

@@ -154,6 +154,8 @@ class Replica:
         self.compaction = ReplicaCompaction(self.log, follower, compacted_over_count)
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
+        self._reported_change: tuple[object, ...] = ()
+        """The latest of them, without its instant."""
         self._settings = settings
         self._draw = draw
         self.versions = Versions() if versions is None else versions
@@ -1138,7 +1140,7 @@ class Replica:
         self.follower.be(Incarnation(incarnation))
         self.master, self.role = "", self._passive_role
         reason = f"{held_count} samples that it held were of a queue of this name that was deleted; they are dropped"
-        self.changes.append(RoleChanged(now, self.stream, self.role, self.epoch, "", reason, incarnation))
+        self._report_change(RoleChanged(now, self.stream, self.role, self.epoch, "", reason, incarnation))
         self.reason = reason
         self.sleep(now)
 
@@ -1196,11 +1198,15 @@ class Replica:
         self._canvass(now, self.ballot.try_out(self.epochs.reach(self.epoch)), is_trial=True)
 
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
-        if (self.role, self.master) != (role, master) or not self.changes:
-            self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason, self.incarnation))
+        if self._reported_change != (role, master, self.epoch, reason):
+            self._report_change(RoleChanged(now, self.stream, role, self.epoch, master, reason, self.incarnation))
         self.role, self.master, self.reason = role, master, reason
         if role is not Role.CANDIDATE:
             self.ballot.give_up()
+
+    def _report_change(self, change: RoleChanged) -> None:
+        self.changes.append(change)
+        self._reported_change = change.role, change.master, change.epoch, change.reason
 
     def sleep(self, now: Nanoseconds) -> None:
         """Wait for a sign of a master, or for the others."""

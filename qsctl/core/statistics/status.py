@@ -184,6 +184,10 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
         """Return the number of members without a vote."""
         return sum(not each.is_voter for each in self.members)
 
+    def has_member(self, name: str) -> bool:
+        """Return whether a service is a member of the group, or may be, for the list is empty or too long."""
+        return not 0 < len(self.members) < MEMBERS_MAX or any(each.name == name for each in self.members)
+
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.

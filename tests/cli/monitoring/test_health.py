@@ -8,10 +8,20 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from qsctl.cli.help import _service_findings
+from qsctl.cli.help._finding import Finding
+from qsctl.cli.monitoring import _check_service
 from qsctl.cli.monitoring._check_service import of_services
 from qsctl.cli.monitoring._nagios import CheckStatus
+from qsctl.cli.monitoring.service_look import ServiceLook
 from qsctl.cli.service_options import TargetOptions
+from qsctl.client.administration import FromService
+from qsctl.core.admin.reply import ServiceData
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.statistics._counters import QueueStatistics
+from qsctl.core.statistics.status import CurrentCounts, MemberStatus, ReplicationStatus, SharedReaderQueueStatus
 from qsctl.errors import ExitStatus
 from qsctl.programs.service import Service
 from tests.cli.shell import Shell
@@ -176,3 +186,32 @@ def test_metrics_are_listed_and_files_written(qsctl: Shell, tmp_path: Path) -> N
     assert qsctl("metrics", "dashboard").out == file.read_text()
     assert qsctl("metrics", "dashboard", "--out", str(file)).status == ExitStatus.USAGE
     assert qsctl("metrics", "alerts").out.startswith("# Alert rules")
+
+
+def test_removed_member_of_a_queue_that_works_at_the_others_is_no_lack_of_a_quorum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = (MemberStatus("B", True), MemberStatus("C", True))
+
+    def replica(service: str, *, has_quorum: bool) -> FromService[SharedReaderQueueStatus]:
+        replication = ReplicationStatus("learner", 1, "", 2, 2, 0, has_quorum, 0, 9, 9, "", listed)
+        counts = CurrentCounts(0, 0, 0, 0)
+        status = QueueStatistics(SharedReaderQueueSettings("Q", "T"), 0).status(0, "P/S/Q", counts)
+        return FromService(service, structs.replace(status, replication=replication))
+
+    def troubles(*statuses: FromService[SharedReaderQueueStatus]) -> tuple[list[str], list[Finding]]:
+        look = ServiceLook(1.0, [FromService("A", ServiceData(()))], statuses, (), ())
+        monkeypatch.setattr(_check_service, "look_at", lambda _: look)
+        monkeypatch.setattr(_service_findings, "look_at", lambda _: look)
+        options = TargetOptions(service="dds:0")
+        found = [each for each in _service_findings.service_findings(options) if each.part.startswith("queue")]
+        return list(of_services("answer_ms", options, 1).troubles), found
+
+    removed, member = replica("A", has_quorum=False), replica("B", has_quorum=False)
+    lacking, findings = troubles(removed, replica("B", has_quorum=True))
+    assert lacking == []
+    assert (findings[0].found, findings[0].needed) == ("A was removed from its members", False)
+    lacking, findings = troubles(removed, member)
+    assert lacking == ["queue P/S/Q of service A has no quorum", "queue P/S/Q of service B has no quorum"]
+    assert [each.needed for each in findings] == [True, True]
+    assert troubles(member, replica("C", has_quorum=True))[0] == ["queue P/S/Q of service B has no quorum"]

@@ -423,6 +423,19 @@ def test_changes_of_roles_have_a_reason() -> None:
     assert master.member.pop_changes() == []
 
 
+def test_candidacy_without_a_quorum_is_reported_once() -> None:
+    """A driver logs a line for each change: one that repeats with each trial would fill its log."""
+    cluster = Cluster(3, queue())
+    cluster.elect()
+    cluster.cut("a")
+    reported = []
+    for _ in range(20):
+        cluster.run_for(TIMEOUT_NS)
+        reported += [(each.role, each.epoch, each.reason) for each in cluster["a"].member.pop_changes()]
+    assert reported[-1] == (Role.CANDIDATE, 1, "no sign of a master within master_timeout")
+    assert len(reported) == len(set(reported))
+
+
 def test_a_confirmation_leaves_once_the_entry_is_durable() -> None:
     cluster = Cluster(3)
     master = cluster.elect()

@@ -8,7 +8,7 @@ from qsctl.core.high_availability._octets_behind import OctetsBehind
 from qsctl.core.high_availability._progress import Peer
 from qsctl.core.high_availability.versions import VERSION
 from qsctl.core.statistics.status import MemberStatus, ReplicationStatus
-from tests.core.high_availability.changed_cluster import ADD, Changed, filled
+from tests.core.high_availability.changed_cluster import ADD, REMOVE, Changed, filled
 from tests.core.high_availability.cluster import STEP_NS, STREAM, TIMEOUT_NS, Process, held, queue, write
 from tests.core.high_availability.logs import began, enqueued, log_of
 from tests.core.high_availability.version_3 import MixedCluster
@@ -32,6 +32,16 @@ def test_only_voters_count_as_up_to_date() -> None:
     cluster.run_for(2 * TIMEOUT_NS)
     found = status(master)
     assert (found.up_to_date_count, found.replica_count, found.learner_count) == (2, 3, 1)
+
+
+def test_removed_member_states_that_it_was_removed() -> None:
+    cluster, master, (removed, other) = filled()
+    cluster.change(master, REMOVE, removed.name)
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert status(removed).reason.startswith("it was removed from the group")
+    assert [status(each).has_member(removed.name) for each in (master, other, removed)] == [False, False, False]
+    assert status(removed).has_member(master.name)
+    assert "removed" not in status(other).reason
 
 
 def test_master_reports_each_member_that_is_level() -> None:
