@@ -178,6 +178,7 @@ def test_queue_created_after_a_change_of_members_needs_no_first_member_that_left
         cluster.await_all("configuration")
         joined = cluster.start_another(tmp_path / "Cluster_1_D", "Cluster_1_D", "--join")
         cluster.services["Cluster_1_D"] = joined
+        assert "another_replica_of_this_name" not in joined.log.read_text()
         first, second, *_ = (
             name for name in cluster.services if name not in (cluster.master("configuration"), "Cluster_1_D")
         )

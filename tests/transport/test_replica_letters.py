@@ -316,3 +316,15 @@ def test_a_letter_with_flipped_octets_is_a_letter_or_malformed(seed: int) -> Non
             letter_from_octets(bytes(changed), A, lambda _: None)
         except Malformed:
             continue
+
+
+def test_process_that_joins_is_no_namesake_of_itself() -> None:
+    """Each of two links in a domain discovers the readers of both, and one alone announces that the process joins."""
+    own = Seen("B", "run", 5)
+    box = LetterBox(own, "replicas", Boundary(lambda _: None))
+    assert not box.appeared(1, own)
+    assert not box.appeared(2, own._replace(joins=True))
+    assert box.namesake is None
+    other = own._replace(run="another")
+    assert not box.appeared(3, other)
+    assert box.namesake == other

@@ -153,7 +153,8 @@ class LetterBox:
 
     def appeared(self, handle: int, seen: Seen) -> bool:
         """Register another process of the cluster; return whether it is to be sent messages, as no namesake is."""
-        if seen == self._own or len(self._peers) >= PEERS_MAX:
+        is_own = (seen.name, seen.run) == (self._own.name, self._own.run)  # perhaps by another link of this process
+        if is_own or len(self._peers) >= PEERS_MAX:
             return False
         self._peers[handle] = seen
         self._announced.add((seen.name, seen.run))
