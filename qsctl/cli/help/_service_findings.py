@@ -58,12 +58,12 @@ def service_findings(service: TargetOptions) -> list[Finding]:
     return findings + [
         finding
         for each in look.statuses
-        for finding in _of_queue(each, dead, has_consumers=has_consumers, is_removed=look.is_removed(each))
+        for finding in _of_queue(each, dead, has_consumers=has_consumers, is_outside=look.is_outside(each))
     ]
 
 
 def _of_queue(
-    found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool, is_removed: bool
+    found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool, is_outside: bool
 ) -> Iterator[Finding]:
     service, status = found
     part, held, total = f"queue {status.queue_name}", status.current_message_count, status.total
@@ -85,9 +85,9 @@ def _of_queue(
     if total.failed_delivery_message_count and not dead:
         given_up = f"{counted(total.failed_delivery_message_count, 'sample')} given up, and no dead-letter queue"
         yield Finding(part, False, False, given_up, "Create one, or raise --max-delivery-retries: they are lost.")
-    if is_removed:
-        remedy = "Stop the service, or make it a member again with `qsctl member add`."
-        yield Finding(part, False, False, f"{service} was removed from its members", remedy)
+    if is_outside:
+        remedy = f"`qsctl member add` makes {service} one, or stop it."
+        yield Finding(part, False, False, f"{service} is not among its members", remedy)
     elif (replication := status.replication) is not None:
         quorum = "with a quorum" if replication.has_quorum else "without a quorum"
         state = f"{replication.role} at {service}, {quorum}, lag {replication.lag_count}"

@@ -55,7 +55,7 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
     troubles += [
         f"queue {each.body.queue_name} of service {each.service} has no quorum"
         for each in look.statuses
-        if each.body.replication is not None and not each.body.replication.has_quorum and not look.is_removed(each)
+        if each.body.replication is not None and not each.body.replication.has_quorum and not look.is_outside(each)
     ]
     dead = look.dead_letter_queues
 

@@ -32,17 +32,15 @@ class ServiceLook(NamedTuple):
         """Return the names of the dead-letter queues."""
         return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
 
-    def is_removed(self, found: FromService[SharedReaderQueueStatus]) -> bool:
-        """Return whether a service was removed from the members of a replicated queue, which works at the others."""
-        service, status = found
-        return (
-            status.replication is not None
-            and not status.replication.has_member(service)
-            and any(
-                each.replication.has_quorum
-                for _, each in self.statuses
-                if each.queue_name == status.queue_name and each.replication is not None
-            )
+    def is_outside(self, found: FromService[SharedReaderQueueStatus]) -> bool:
+        """Return whether a service is not a member of a replicated queue, by the list of one at which it has a quorum.
+
+        Its own list may be older: it was removed meanwhile, or joins and is to be added.
+        """
+        return any(
+            each.replication.has_quorum and not each.replication.has_member(found.service)
+            for _, each in self.statuses
+            if each.queue_name == found.body.queue_name and each.replication is not None
         )
 
 
