@@ -209,7 +209,8 @@ class Producer:
         queue that holds or recently held a sample of this identity accepts it and drops it.
 
         Raises:
-            UsageError: the window is full, which `has_room` shows beforehand; or the given identity is not allowed.
+            UsageError: the window is full, which `has_room` shows beforehand; the given identity is not allowed; or no
+                number follows the highest one.
         """
         if len(self._open) >= self.window_count:
             raise UsageError(
@@ -218,6 +219,11 @@ class Producer:
             )
         if identity is None:
             number = self._next_number
+            if number >= SEQUENCE_NUMBER_END:
+                raise UsageError(
+                    f"writer {self.writer_guid.hex()} has no sequence number behind {number - 1}",
+                    remedy="Give each sample an identity, or open another producer without `writer_guid`.",
+                )
             self._next_number = number + 1
             identity = SampleIdentity(self.writer_guid, number)
         else:

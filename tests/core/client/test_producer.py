@@ -92,6 +92,17 @@ def test_the_answer_of_a_queue_that_is_not_waited_for_changes_nothing() -> None:
     assert producer.unacknowledged_count == 1
 
 
+def test_numbers_that_are_used_up_are_refused_when_written() -> None:
+    producer = Producer("T", GUID)
+    producer.queue_appeared("T@S", True)
+    last = producer.write(b"x", SampleIdentity(GUID, 2**63 - 1))
+    with pytest.raises(UsageError, match="no sequence number behind 9223372036854775807"):
+        producer.write(b"y")
+    before = producer.write(b"z", SampleIdentity(GUID, 2**63 - 2))
+    assert [run.first_number for run in producer.pop_runs()] == [last.sequence_number, before.sequence_number]
+    assert producer.unacknowledged() == [last, before]
+
+
 def test_replies_to_a_producer_without_a_source_find_the_writer() -> None:
     producer = Producer("T", GUID)
     producer.queue_appeared("T@S", False)
