@@ -20,7 +20,10 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity, identities_from
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 SizeBytes: TypeAlias = int | tuple[int, ...]
-"""The size of each sample of a range, in octets; a tuple, in the order of the numbers, where the sizes differ."""
+"""The size of each sample of a range, in octets; a tuple, in the order of the numbers, where the sizes differ.
+
+The size of a single sample is always a number.
+"""
 
 
 class BounceReason(StrEnum):

@@ -147,7 +147,7 @@ def test_each_step_of_a_run_is_an_event_of_a_range() -> None:
         SampleSent(3, QUEUE, second, other, 1, 3, count=2, step=2),
         SampleSent(3, QUEUE, SampleIdentity(WRITER, 14), READER, 1, 3, step=2),
         SampleRemoved(4, QUEUE, first, RemovalCause.DELIVERED, (1, 1, 2, 2), 1, 1, 4),
-        SampleRemoved(5, QUEUE, SampleIdentity(WRITER, 12), RemovalCause.DELIVERED, (2,), 1, 1),
+        SampleRemoved(5, QUEUE, SampleIdentity(WRITER, 12), RemovalCause.DELIVERED, 2, 1, 1),
     ]
 
 

@@ -99,6 +99,28 @@ def check_against_status(folder: Path, status: SharedReaderQueueStatus) -> None:
     assert late == total.late_acknowledgment_message_count
 
 
+def test_recording_goes_on_when_samples_of_different_sizes_are_acknowledged_singly(
+    start_service: StartService, tmp_path: Path, domain: int
+) -> None:
+    folder = tmp_path / "rec"
+    service = start_service("--record", str(folder))
+    administration = Administration(service.connection())
+    with QueueProducer("Orders", domain) as producer, QueueConsumer("Orders", "S", domain) as consumer:
+        producer.wait_for_queue()
+        consumer.wait_for_queue()
+        for number in range(20):
+            producer.write(bytes(number))
+        producer.wait_for_acknowledgments()
+        for _ in range(5):
+            (sample,) = consumer.receive(1)
+            consumer.acknowledge(sample)
+            consumer.flush()
+        assert eventually(lambda: administration.statuses()[0].body.total.acknowledged_message_count == 5)
+    recording = finished(administration)
+    assert recording.end == RecordingEnd.STOPPED, recording
+    check_against_status(folder, administration.statuses()[0].body)
+
+
 def test_figures_equal_the_status_of_the_same_time(start_service: StartService, tmp_path: Path, domain: int) -> None:
     folder = tmp_path / "rec"
     service = start_service("--record", str(folder), "--record-level", "events", queues=QUEUES)

@@ -186,9 +186,13 @@ class Run:
         raise AssertionError(f"sample {offset} of a run of {self.count} is not being delivered")
 
     def size_bytes_of(self, offsets: range) -> SizeBytes:
-        """Return the size of each of these samples, in octets."""
+        """Return the size of each of these samples, in octets; that of one sample is a number."""
         size_bytes = self.size_bytes
-        return size_bytes if isinstance(size_bytes, int) else size_bytes[offsets.start : offsets.stop : offsets.step]
+        if isinstance(size_bytes, int):
+            return size_bytes
+        return (
+            size_bytes[offsets.start] if len(offsets) == 1 else size_bytes[offsets.start : offsets.stop : offsets.step]
+        )
 
     def waiting_stop(self) -> int:
         """Return the offset behind the consecutive waiting samples at the cursor."""
