@@ -23,6 +23,9 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 UNLIMITED_THRESHOLD = -1
 
+_THRESHOLD_MAX: Final = 2**31 - 1
+"""Maximum of `unacked_threshold` in `ConsumerAvailability_t`."""
+
 ANSWERED_TWINS_MAX: Final = 10_000
 """Maximum number of answered samples whose twins are remembered, for programs that never answer the twins."""
 
@@ -183,11 +186,12 @@ class QueueReader(Generic[Key, Sample]):
         """Return the message by which the consumer reports its threshold and whether it receives [QS 2.10.2].
 
         Raises:
-            UsageError: a threshold below -1.
+            UsageError: the threshold is out of range.
         """
-        if unacked_threshold < UNLIMITED_THRESHOLD:
+        if not UNLIMITED_THRESHOLD <= unacked_threshold <= _THRESHOLD_MAX:
             raise UsageError(
-                f"an unacknowledged threshold of {unacked_threshold} means nothing", remedy="Give -1, 0 or more."
+                f"an unacknowledged threshold of {unacked_threshold} means nothing",
+                remedy=f"Give -1, or a number from 0 to {_THRESHOLD_MAX}.",
             )
         return ConsumerAvailability(self.queue, self.consumer_guid, reception_enabled, unacked_threshold)
 

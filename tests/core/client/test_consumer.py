@@ -139,8 +139,10 @@ def test_deliveries_of_restarted_replicas_are_accepted() -> None:
 def test_availability_is_checked() -> None:
     consumer: Reader = QueueReader("T@S", ME)
     assert consumer.availability(False, 3).unacked_threshold == 3
-    with pytest.raises(UsageError, match="-2"):
-        consumer.availability(True, -2)
+    assert consumer.availability(True, 2**31 - 1).unacked_threshold == 2**31 - 1
+    for wrong in (-2, 2**31):
+        with pytest.raises(UsageError, match=f"threshold of {wrong} means nothing"):
+            consumer.availability(True, wrong)
 
 
 def test_a_reply_goes_to_its_request_and_a_strange_one_is_acknowledged_away() -> None:
