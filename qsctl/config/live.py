@@ -42,7 +42,7 @@ def read_live_text(text: str) -> ServiceConfiguration:
         InvalidFile: the text is not such a configuration, or not one that this version reads; with every problem.
     """
     from qsctl.config.files.document import FILE_LIMITS, parse_document
-    from qsctl.config.files.load_order import LITERAL_PREFIX
+    from qsctl.config.files.load_order import LITERAL_PREFIX, ConfigurationSource
     from qsctl.config.load import load_configuration
 
     root = parse_document(text.encode(), "the configuration of the service", FILE_LIMITS).root
@@ -52,7 +52,7 @@ def read_live_text(text: str) -> ServiceConfiguration:
             around = etree.SubElement(participant, "shared_subscriber", name=_STAND_IN)
             etree.SubElement(etree.SubElement(around, "session_settings"), "session", name=_SESSION)
     configuration = load_configuration(
-        [f'{LITERAL_PREFIX}"{etree.tostring(root, encoding="unicode")}"'],
+        [ConfigurationSource(LITERAL_PREFIX, literal=etree.tostring(root, encoding="unicode"))],
         configuration_name=None,
         variables={},
         environment={},

@@ -16,7 +16,7 @@ from qsctl.config._build import BuildContext, build_service
 from qsctl.config._reader import ServiceReading
 from qsctl.config.budgets import ServiceLimits
 from qsctl.config.files.document import Document
-from qsctl.config.files.load_order import sources_in_order
+from qsctl.config.files.load_order import ConfigurationSource, sources_in_order
 from qsctl.config.files.schema import check_document
 from qsctl.config.files.strict import spelling_problems
 from qsctl.config.files.variables import substitute, without_consequences
@@ -96,7 +96,7 @@ class _Loading:
 
 
 def load_configuration(
-    sources: Sequence[str | Path],
+    sources: Sequence[str | Path | ConfigurationSource],
     *,
     configuration_name: str | None,
     variables: Mapping[str, str],
@@ -188,7 +188,7 @@ def problem_is_of_a_service(problem: Problem) -> bool:
 
 
 def _read(
-    sources: Sequence[str | Path],
+    sources: Sequence[str | Path | ConfigurationSource],
     variables: Mapping[str, str],
     environment: Mapping[str, str],
     working_directory: Path,

@@ -9,6 +9,7 @@ from unittest.mock import create_autospec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from qsctl.client.administration import Administration
 from qsctl.client.desired.execution import carry_out
@@ -127,6 +128,21 @@ def test_without_leave_nothing_is_deleted(live: ServiceConfiguration, wanted: Se
 def test_configuration_of_a_service_is_read_as_it_was_written(live: ServiceConfiguration) -> None:
     read = read_live_text(live_text(live, live.service))
     assert plan_of(read, live, EVERYTHING) == Plan([], [], [], [])
+
+
+@given(st.text(st.sampled_from("\\\";='a "), max_size=12))
+def test_words_of_a_property_are_read_as_they_were_written(words: str) -> None:
+    """Quotation marks, backslashes and semicolons have a meaning in `str://` literals, and none in a stored text."""
+    words = " ".join(words.split())
+    given_qos = (
+        "<datareader_qos><property><value><element><name>a</name><value/></element></value></property></datareader_qos>"
+    )
+    element = etree.fromstring(given_qos)
+    element[0][0][0][1].text = words
+    live = service(S=(queue("A", qos={"datareader_qos": etree.tostring(element, encoding="unicode")}),))
+    read = read_live_text(live_text(live, live.service))
+    found = etree.fromstring(queues_by_name(read.service)["P/S/A"].qos["datareader_qos"])
+    assert (found.findtext("property/value/element/value") or "") == words
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -121,6 +121,16 @@ def test_the_value_of_a_variable_cannot_add_elements_and_is_not_expanded_again(t
     assert errors(xml, variables={"X": "$(X)"})[0].found == "$(X)"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("$(X)", "$(HOME)"), ("$(X)", "a$(b"), ("$$(X)", "(HOME)"), ("$(X)(HOME)", "$")]
+)
+def test_a_variable_that_the_value_of_another_brings_is_an_error(name: str, value: str, text: Any, errors: Any) -> None:
+    """The text of the running service, which `qsctl get config` prints, could not be read again."""
+    xml = text(type=f"<type_name>{name}</type_name>").xml()
+    found = [problem.message for problem in errors(xml, variables={"X": value})]
+    assert found == ["the value of a variable contains a variable: values are not expanded again"]
+
+
 def test_values_of_variables_are_bounded_and_legal(text: Any, errors: Any) -> None:
     assert (
         "characters that XML"

@@ -7,7 +7,6 @@ already in effect counts as done, so an interrupted plan can be made and execute
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from qsctl.client.administration import Administration
 from qsctl.client.desired.steps import DESTROYS, Action, Obstacle, Plan, PlanStep
@@ -15,13 +14,12 @@ from qsctl.config.live import read_live_text
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.writer import queue_text, subscriber_text
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
+from qsctl.core.admin.request import body_of_xml
 from qsctl.core.admin.resolve import short_name
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings, queues_by_name
 from qsctl.errors import UsageError
 from qsctl.resource import ResourceIdentifier, parse_resource
-
-_BODY: Final = 'str://"{}"'
 
 
 def live_configuration(administration: Administration) -> tuple[str, ServiceConfiguration]:
@@ -71,10 +69,10 @@ def _carry_out(administration: Administration, step: PlanStep, *, force: bool) -
     resource, settings = step.resource, step.settings
     if isinstance(settings, SharedSubscriberSettings):
         command: CreateQueue | CreateSubscriber = CreateSubscriber(resource.parent, settings)
-        administration.create_exactly(command, _BODY.format(subscriber_text(settings)))
+        administration.create_exactly(command, body_of_xml(subscriber_text(settings)))
     elif isinstance(settings, SharedReaderQueueSettings) and step.action is Action.CREATE_QUEUE:
         command = CreateQueue(resource.parent, settings)
-        administration.create_exactly(command, _BODY.format(queue_text(settings)))
+        administration.create_exactly(command, body_of_xml(queue_text(settings)))
     elif isinstance(settings, SharedReaderQueueSettings):
         administration.update_queue(resource, settings)
     elif step.action is Action.DELETE_QUEUE:

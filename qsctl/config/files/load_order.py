@@ -44,7 +44,7 @@ class ConfigurationSource:
 
 
 def sources_in_order(
-    sources: Sequence[str | Path],
+    sources: Sequence[str | Path | ConfigurationSource],
     *,
     environment: Mapping[str, str],
     working_directory: Path,
@@ -62,7 +62,9 @@ def sources_in_order(
             ordered.append(_unnamed(Path(home) / "resource" / "xml" / "RTI_QUEUING_SERVICE.xml"))
         ordered.append(_unnamed(working_directory / "USER_QUEUING_SERVICE.xml"))
     for source in sources:
-        if isinstance(source, Path):
+        if isinstance(source, ConfigurationSource):
+            ordered.append(source)
+        elif isinstance(source, Path):
             ordered.append(_file(str(source), working_directory))
         else:
             ordered.extend(split_sources(source, working_directory))

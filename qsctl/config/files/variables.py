@@ -1,7 +1,8 @@
 """`$(NAME)` in texts and attributes becomes the variable's value [QS 3.4].
 
 The command line comes first, then the environment; a name that neither has is an error with its place. Values are put
-into the tree, never into the text of the file: no value can add an element. They are not expanded again.
+into the tree, never into the text of the file: no value can add an element. They are not expanded again, so a `$(` that
+one brings is refused: the configuration could not be written as a file that has the same meaning.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class _Expansion:
 
     def expand(self, element: _Element, text: str) -> str:
         notes: list[str] = []
+        known_problems = len(self.problems)
 
         def value_of(reference: re.Match[str]) -> str:
             name = reference[1]
@@ -68,6 +70,16 @@ class _Expansion:
                     "this is not a variable",
                     found=text,
                     allowed="$(NAME): a letter or _, then letters, digits, _ and .",
+                )
+            )
+        if "$(" in result and len(self.problems) == known_problems:
+            self.problems.append(
+                problem_at(
+                    element,
+                    "the value of a variable contains a variable: values are not expanded again",
+                    found=result,
+                    allowed="values without $(",
+                    suggestion="Give the variable its whole value.",
                 )
             )
         if notes:

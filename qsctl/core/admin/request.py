@@ -86,6 +86,13 @@ def command_of(
             assert_never(wanted)
 
 
+def body_of_xml(xml: str) -> str:
+    """Return the XML of an element with attributes as a body that is read as this XML, backslashes included."""
+    if _ESCAPED_QUOTE.search(xml):
+        xml = xml.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_URL}"{xml}"'
+
+
 def xml_of_body(body: str, action: CommandAction = CommandAction.CREATE) -> str:
     r"""Return the XML of `str://"…"`, or the body itself if it is XML.
 

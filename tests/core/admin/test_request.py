@@ -18,7 +18,7 @@ from qsctl.core.admin.command import (
     Shutdown,
     UpdateQueue,
 )
-from qsctl.core.admin.request import command_of, xml_of_body
+from qsctl.core.admin.request import body_of_xml, command_of, xml_of_body
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import QsctlError, Refused, UsageError
@@ -127,3 +127,11 @@ def test_xml_may_hold_the_text_of_other_urls() -> None:
 )
 def test_a_body_is_read_as_it_is_printed_in_section_5_4_1(body: str, xml: str) -> None:
     assert xml_of_body(body) == xml
+
+
+@pytest.mark.parametrize(
+    "words", ["", r"\\server\share", r"a=\"b\"", r"=\'x\\y\'", '=\\"', r"say \"go\"; \n", '=\n\\"', "é\\"]
+)
+def test_a_body_that_is_sent_is_read_as_it_was_written(words: str) -> None:
+    xml = f'<q name="Q"><value>{words}</value></q>'
+    assert xml_of_body(body_of_xml(xml)) == xml

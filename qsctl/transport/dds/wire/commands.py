@@ -45,7 +45,7 @@ from qsctl.core.admin.command import (
     StopRecording,
     UpdateQueue,
 )
-from qsctl.core.admin.request import ONLY_IF_EMPTY, STATUS, only_if_empty, xml_of_body
+from qsctl.core.admin.request import ONLY_IF_EMPTY, STATUS, body_of_xml, only_if_empty, xml_of_body
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -84,8 +84,6 @@ _ALL_OF_READING: Final = _COUNT_AFTER.size + _INCARNATION.size + len(_ALLOWS_STA
 _INSERTED: Final = msgspec.msgpack.Decoder(tuple[InsertedSample, ...])
 _HELD: Final = msgspec.msgpack.Decoder(tuple[HeldSample, ...])
 _SAMPLES: Final = msgspec.msgpack.Encoder()
-
-_STRING_SCHEME: Final = "str://"
 
 RECORDING: Final = ResourceIdentifier(leaf=ResourceKind.RECORDING)
 CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
@@ -400,20 +398,20 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return (
                 CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
                 str(subscriber.bare),
-                f'{_STRING_SCHEME}"{queue_snippet(settings)}"',
+                body_of_xml(queue_snippet(settings)),
             )
         case CreateSubscriber(participant, subscriber_settings):
             snippet = subscriber_snippet(subscriber_settings)
             return (
                 CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
                 str(participant.bare),
-                f'{_STRING_SCHEME}"{snippet}"',
+                body_of_xml(snippet),
             )
         case UpdateQueue(queue, settings):
             return (
                 CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE,
                 str(queue.bare),
-                f'{_STRING_SCHEME}"{queue_text(settings)}"',
+                body_of_xml(queue_text(settings)),
             )
         case DeleteQueue(resource, only_empty) | DeleteSubscriber(resource, only_empty):
             body = ONLY_IF_EMPTY if only_empty else ""
