@@ -13,8 +13,8 @@ from typing import Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config._build import BuildContext, ServiceBuilder
-from qsctl.config.files.document import BODY_LIMITS, Document, parse_document
+from qsctl.config._build import BuildContext, ServiceBuilder, generated_name
+from qsctl.config.files.document import BODY_LIMITS, Document, parse_document, text_of
 from qsctl.config.files.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.files.schema import check_document
 from qsctl.config.files.variables import refuse_variables, without_consequences
@@ -90,6 +90,27 @@ def read_subscriber_snippet(
     return subscriber
 
 
+def read_description(text: str, roots: tuple[str, ...], *, source: str, name: str = "", around: str = "") -> _Element:
+    """Return the element of a body, with a name, for a service that reads it with its own profiles and settings.
+
+    Args:
+        text: the body.
+        roots: `QUEUE_ROOTS` or `SUBSCRIBER_ROOTS`.
+        source: what problems call the body.
+        name: the name of what is created, if the body has none.
+        around: the name of the shared subscriber that a queue goes into.
+
+    Raises:
+        InvalidFile: the body is not well-formed or not as the schema has it; with every problem.
+    """
+    element = _parse(text, source, roots).root
+    if not (element.get("name") or "").strip():
+        topic = element.find("topic_name")
+        generated = generated_name("" if topic is None else text_of(topic), f"/shared_subscriber[{around}]")
+        element.set("name", name or generated)
+    return element
+
+
 def _parse(text: str, source: str, roots: tuple[str, ...]) -> Document:
     document = parse_document(_body(text, source), source, BODY_LIMITS)
     problems = refuse_variables(document.root)
@@ -128,9 +149,8 @@ def _configuration(inherit: ServiceSettings | ServiceConfiguration) -> ServiceCo
 
 def _context(inherit: ServiceSettings | ServiceConfiguration) -> BuildContext:
     configuration = _configuration(inherit)
-    return BuildContext(
-        configuration.service.application_name, libraries=configuration.qos_libraries, types=configuration.types
-    )
+    libraries = configuration.qos_libraries.without_findings()  # what an earlier body had is no problem of this one
+    return BuildContext(configuration.service.application_name, libraries=libraries, types=configuration.types)
 
 
 def _service_around(inherit: ServiceSettings | ServiceConfiguration) -> _Element:

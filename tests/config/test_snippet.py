@@ -109,6 +109,17 @@ def test_references_are_looked_up_in_the_subscriber(service: Any) -> None:
     assert [problem.found for problem in errors] == ['session="B"', 'dead_letter_queue="D"']
 
 
+def test_a_profile_that_is_not_there_is_a_problem_of_its_body_alone(service: Any) -> None:
+    """The libraries are the service's, and outlive each body that is read with them."""
+    wrong = QUEUE.format('<datareader_qos base_name="L::Nobody"/>')
+    for _ in range(2):
+        with pytest.raises(InvalidFile) as raised:
+            read_queue_snippet(wrong, service, source="body")
+        errors = [problem for problem in raised.value.problems if problem.severity is Severity.ERROR]
+        assert [problem.found for problem in errors] == ['base_name="L::Nobody"']
+    assert read_queue_snippet(QUEUE.format(""), service, source="body").name == "Q"
+
+
 def test_a_body_names_no_file(service: Any) -> None:
     with pytest.raises(InvalidFile, match="cannot name a file"):
         read_queue_snippet("file:///etc/hostname", service, source="body")

@@ -68,6 +68,10 @@ class QosLibraries:
                 if _is_default(child):
                     self.default_elements[str(child.tag)] = f"{prefix}::{own_name}"
 
+    def without_findings(self) -> QosLibraries:
+        """Return the same libraries without the problems and notes that were found so far."""
+        return replace(self, problems=[], notes=[], _reported=set())
+
     def resolve(self, element: _Element) -> QosNode:
         """Return a QoS element of the service, merged over all its bases."""
         node = read_qos(element)
