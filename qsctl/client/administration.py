@@ -137,6 +137,16 @@ class Administration:
             return None
         return self._answered(self.connection.create_from_body(container, body, self._target))
 
+    def create_as_described(
+        self, container: ResourceIdentifier, body: str, *, idempotent: bool = False
+    ) -> list[CommandReply] | None:
+        """Create what a body describes, read by the service; None where the connection's services read no bodies."""
+        replies = self.create_from_body(container, body)
+        if replies is not None:
+            failed = [each for each in replies if not (idempotent and each.reply.retcode is ReturnCode.DUPLICATED)]
+            _raise_first(failed, replies)
+        return replies
+
     def _answered(self, replies: list[CommandReply]) -> list[CommandReply]:
         if not replies:
             if self._target == "*":

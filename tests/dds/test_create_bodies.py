@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from qsctl.client.administration import Administration
+from qsctl.client.desired.execution import live_configuration
 from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.settings import queues_by_name
+from qsctl.instant import SECOND_NS
 from qsctl.resource import parse_resource
 from tests.dds.service_process import ServiceProcess, StartService
 from tests.processes import run
@@ -80,3 +83,38 @@ def test_a_create_that_cannot_be_costs_its_sender_the_request(start_service: Sta
         assert refused.text.count("error:") == 1
     created = reply_to(service, QUEUE.format(topic="Fine", more=""))
     assert created.retcode is ReturnCode.OK, created.text
+
+
+INHERITED = (
+    "<monitoring><domain_id>{}</domain_id></monitoring><statistics><historical_statistics><up_time>true</up_time>"
+    "</historical_statistics></statistics>"
+)
+ITS_OWN = (
+    '<datareader_qos base_name="L::P"/><statistics><historical_statistics><up_time>false</up_time></historical_statistics>'
+    "</statistics><entity_monitoring><enabled>true</enabled><status_publication_period><sec>4</sec>"
+    "</status_publication_period></entity_monitoring>"
+)
+
+
+def test_a_queue_of_a_file_is_as_the_file_has_it_whatever_it_would_inherit(
+    start_service: StartService, domain: int, tmp_path: Path
+) -> None:
+    (tmp_path / "USER_QOS_PROFILES.xml").write_text(PROFILES)
+    service = start_service(service=INHERITED.format(domain))
+    elsewhere = tmp_path / "client"
+    elsewhere.mkdir()
+    queue = QUEUE.format(topic="Q", more=ITS_OWN)
+    (elsewhere / "queue.xml").write_text(queue)
+    sessions = '<session_settings><session name="s"/></session_settings>'
+    (elsewhere / "subscriber.xml").write_text(f'<shared_subscriber name="New">{sessions}{queue}</shared_subscriber>')
+    for command, file in (("create-queue", "queue.xml"), ("create-subscriber", "subscriber.xml")):
+        words = (command, "--file", file, "--target", service.name, "--service", f"dds:{service.domain}")
+        sent = run([sys.executable, "-m", "qsctl", *words], cwd=elsewhere)
+        assert sent.returncode == 0, sent.stderr
+    _, configuration = live_configuration(Administration(service.connection(), service.name))
+    for name in ("P/S/Q", "P/New/Q"):
+        created = queues_by_name(configuration.service)[name]
+        assert not created.statistics.historical.up_time
+        assert created.monitoring.enabled
+        assert created.monitoring.status_publication_period_ns == 4 * SECOND_NS
+        assert "<sec>9</sec>" in created.qos["datareader_qos"]

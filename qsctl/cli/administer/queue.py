@@ -14,6 +14,7 @@ from qsctl.cli.administer.snippets import (
     XmlOption,
     check_queue,
     checked_selector,
+    created_as_described,
     queue_of,
     read_snippet,
     surroundings,
@@ -69,6 +70,9 @@ def create_queue(
     check_queue(name, options, snippet)
     with service.open() as administration:
         inside = administration.subscriber_named(subscriber)
+        created = created_as_described(administration, inside, name, snippet, idempotent=idempotent)
+        if created is not None:
+            return answers(*created)
         settings = queue_of(name, options, snippet, surroundings(administration.connection, inside))
         kind = (
             ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE

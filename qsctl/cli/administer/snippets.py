@@ -14,7 +14,9 @@ from qsctl.cli.administer.queue_options import QueueOptions, check_name
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
     from qsctl.client.connection import Connection
+    from qsctl.core.messages import CommandReply
     from qsctl.core.queue.settings import SharedReaderQueueSettings
     from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
     from qsctl.resource import ResourceIdentifier
@@ -173,6 +175,45 @@ def subscriber_of_xml(snippet: Snippet, around: SnippetPlace) -> SharedSubscribe
     from qsctl.config.snippet import read_subscriber_snippet
 
     return read_subscriber_snippet(snippet.text, around.service, source=snippet.source, participant=around.participant)
+
+
+def created_as_described(
+    administration: Administration,
+    container: ResourceIdentifier,
+    name: str,
+    snippet: Snippet | None,
+    *,
+    idempotent: bool,
+) -> tuple[ResourceIdentifier, list[CommandReply]] | None:
+    """Send XML to a service that reads it itself, and return what was created, and the replies; None: it cannot.
+
+    The service has the profiles, the types and the settings that the XML refers to and inherits.
+
+    Raises:
+        UsageError: the name differs from the one in the XML.
+        InvalidInput: the XML is wrong; every problem with its line.
+    """
+    from lxml import etree
+
+    from qsctl.client.connection import SendsBodies
+    from qsctl.config.snippet import QUEUE_ROOTS, SUBSCRIBER_ROOTS, read_description
+    from qsctl.core.admin.request import body_of_xml
+    from qsctl.resource import ResourceKind
+
+    if snippet is None or not isinstance(administration.connection, SendsBodies):
+        return None
+    is_queue = container.kind is ResourceKind.SHARED_SUBSCRIBER
+    roots, what = (QUEUE_ROOTS, "queue") if is_queue else (SUBSCRIBER_ROOTS, "shared subscriber")
+    element = read_description(snippet.text, roots, source=snippet.source, name=name, around=container.name)
+    described = " ".join(str(element.get("name")).split())
+    if name and described != name:
+        _check_nameless(name, snippet, what)
+    check_name(described, what)
+    body = body_of_xml(etree.tostring(element, encoding="unicode"))
+    replies = administration.create_as_described(container, body, idempotent=idempotent)
+    if replies is None:
+        return None
+    return container.child(ResourceKind(str(element.tag)), described), replies
 
 
 def checked_selector(text: str) -> str:

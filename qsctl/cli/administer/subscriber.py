@@ -12,6 +12,7 @@ from qsctl.cli.administer.snippets import (
     DEFAULT_SESSION,
     FileOption,
     XmlOption,
+    created_as_described,
     read_snippet,
     subscriber_of,
     surroundings,
@@ -68,6 +69,9 @@ def create_subscriber(
         raise UsageError("--session cannot be combined with XML", remedy="Write it in the XML, or use options only.")
     with service.open() as administration:
         inside = administration.participant_named(participant)
+        created = created_as_described(administration, inside, name, snippet, idempotent=idempotent)
+        if created is not None:
+            return answers(*created)
         settings = subscriber_of(name, session, snippet, surroundings(administration.connection, inside))
         resource = inside.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
         return answers(resource, administration.create_subscriber(inside, settings, idempotent=idempotent))
