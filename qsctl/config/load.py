@@ -136,7 +136,9 @@ def load_configuration(
     context = _context(loading, working_directory, domain_id_base)
     context = replace(context, storage_directory=persistent_storage_path, file_prefix=persistent_file_prefix)
     loaded = _build(loading, element, context, application_name, is_elsewhere=is_elsewhere, without_tcp=without_tcp)
-    problems = _in_order(loading)
+    loading.libraries.check()
+    loading.problems.extend(loading.libraries.problems)
+    problems = _without_other_services(loading, _in_order(loading), element)
     if has_errors(problems):
         raise InvalidFile(problems, "the configuration")
     notes = tuple(str(problem) for problem in problems if problem.severity is Severity.NOTE)
@@ -177,6 +179,8 @@ def judge_files(
     loading.libraries.check()
     loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
     problems = _in_order(loading)
+    if configuration_name is not None and elements:
+        problems = _without_other_services(loading, problems, elements[0])
     broken = any(not problem_is_of_a_service(problem) for problem in problems if problem.severity is Severity.ERROR)
     served = {name: is_served and not broken for name, is_served in loading.served.items()}
     return Judgement(tuple(problems), served, loading.limits)
@@ -185,6 +189,14 @@ def judge_files(
 def problem_is_of_a_service(problem: Problem) -> bool:
     """Return whether a problem concerns one service; any other one prevents all services from starting."""
     return "/queuing_service[" in f"/{problem.path}"
+
+
+def _without_other_services(loading: _Loading, problems: Sequence[Problem], element: _Element) -> list[Problem]:
+    """Return the problems that prevent a service from starting: its own, and those of no service."""
+    others = [
+        f"/queuing_service[{shown(name)}]/" for name, other in loading.services.items() if name and other is not element
+    ]
+    return [problem for problem in problems if not any(other in f"/{problem.path}/" for other in others)]
 
 
 def _read(
@@ -331,12 +343,9 @@ def _build(
         ),
     ]
     loading.problems.extend([*context.libraries.problems, *context.libraries.notes, *found])
-    path = f"queuing_service[{name}]"
-    of_tree = [problem for problem in loading.problems if path in problem.path.split("/")]
+    relevant = _without_other_services(loading, loading.problems, element)
     loading.limits[name] = configuration.limits
-    loading.served[name] = not (
-        has_errors([*found, *of_tree, *context.libraries.problems]) or unsupported([*found, *of_tree])
-    )
+    loading.served[name] = not (has_errors(relevant) or unsupported(relevant))
     return LoadedService(configuration, reading, element)
 
 

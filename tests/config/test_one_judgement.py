@@ -69,6 +69,44 @@ def test_serve_starts_exactly_the_services_that_validate_reports(path: Path, tmp
         assert served(path) is ExitStatus.NO
 
 
+PROFILES = '<qos_library name="L"><qos_profile name="P"><datareader_qos/></qos_profile>{}</qos_library>'
+SERVICE = (
+    '<queuing_service name="{}"><domain_participant name="P"><domain_id>7</domain_id><shared_subscriber name="S">'
+    '<session_settings><session name="s"/></session_settings><shared_reader_queue name="Q" session="s">'
+    "<topic_name>T</topic_name><type_name>DDS::String</type_name>{}</shared_reader_queue></shared_subscriber>"
+    "</domain_participant></queuing_service>"
+)
+WRONG = {
+    "schema": "<bogus/>",
+    "profile": '<datareader_qos base_name="L::Nobody"/>',
+    "rule": "<queue_qos><resource_limits><queue_allocation_settings><initial_count>5</initial_count>"
+    "<max_count>3</max_count></queue_allocation_settings></resource_limits></queue_qos>",
+}
+
+
+@pytest.mark.parametrize("names", ["AB", "BA"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_in_one_service_stops_no_other_one(wrong: str, names: str, tmp_path: Path) -> None:
+    path = tmp_path / "two.xml"
+    services = [SERVICE.format(name, WRONG[wrong] if name == "A" else "") for name in names]
+    path.write_text(f"<dds>{PROFILES.format('')}{''.join(services)}</dds>")
+    judgement = judge_files([path], variables={}, environment={}, working_directory=tmp_path)
+    assert judgement.services == {"A": False, "B": True}
+    assert served(path, "A") is ExitStatus.NO
+    assert served(path, "B") is ExitStatus.DONE
+    for name, status in (("A", 1), ("B", 0)):
+        assert CliRunner().invoke(command_line(), ["validate", str(path), "--config-name", name]).exit_code == status
+
+
+def test_a_wrong_profile_that_no_service_uses_stops_every_service(tmp_path: Path) -> None:
+    path = tmp_path / "unused.xml"
+    wrong = '<qos_profile name="Unused" base_name="Nobody"><datareader_qos/></qos_profile>'
+    path.write_text(f"<dds>{PROFILES.format(wrong)}{SERVICE.format('A', '')}</dds>")
+    judgement = judge_files([path], variables={}, environment={}, working_directory=tmp_path)
+    assert judgement.services == {"A": False}
+    assert served(path) is ExitStatus.NO
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "unserved").glob("*.xml")), ids=lambda path: path.name)
 def test_a_valid_file_that_is_not_served_is_refused_with_the_words_of_validate(path: Path, tmp_path: Path) -> None:
     validated = CliRunner().invoke(command_line(), ["validate", str(path)])
