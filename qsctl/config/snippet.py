@@ -14,6 +14,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config._build import BuildContext, ServiceBuilder, generated_name
+from qsctl.config._reader import ServiceReading
 from qsctl.config.files.document import BODY_LIMITS, Document, parse_document, text_of
 from qsctl.config.files.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.files.schema import check_document
@@ -24,7 +25,7 @@ from qsctl.config.tables.containers import SUBSCRIBER
 from qsctl.config.tables.queue import QUEUE_FORMS
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTICS
-from qsctl.config.writer import write
+from qsctl.config.writer import queue_text, write
 from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.declared.problems import InvalidFile, Problem, error_at, has_errors, refusal
@@ -171,6 +172,26 @@ def _sample_buffer(
     if participant is None and len(service.participants) == 1:
         participant = service.participants[0]
     return participant.sample_buffer if participant else SampleBufferSettings()
+
+
+def check_queue(
+    queue: SharedReaderQueueSettings,
+    inherit: ServiceSettings | ServiceConfiguration,
+    *,
+    source: str,
+    subscriber: SharedSubscriberSettings | None = None,
+    participant: DomainParticipantSettings | None = None,
+) -> None:
+    """Check a queue that no body describes by the rules for those that one does.
+
+    Arguments as for `read_queue_snippet`; `source` is what describes the queue.
+
+    Raises:
+        InvalidFile: with every problem, if one is an error.
+    """
+    element = parse_document(queue_text(queue).encode(), source, BODY_LIMITS).root
+    configuration = _configuration(inherit)
+    _raise_errors(queue_problems([queue], configuration, ServiceReading(), element, subscriber, participant))
 
 
 def _missing_references(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qsctl.instant import Nanoseconds
 
 DEFAULT_TYPE: Final = "DDS::String"
-MAX_NAME_LENGTH: Final = 100
+MAX_NAME_LENGTH: Final = 255
 """The longest name: a queue's full name has three of them, at most 255 octets on the wire."""
 
 MAX_TOPIC_LENGTH: Final = 255

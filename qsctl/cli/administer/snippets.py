@@ -108,12 +108,12 @@ def queue_of(
 
     Raises:
         UsageError: the name differs from the one in the XML.
-        InvalidInput: the XML is wrong; every problem with its line.
+        InvalidInput: the XML or what the options describe is wrong; every problem with its line.
     """
     if snippet is None:
         settings = options.settings(name)
         sessions = around.subscriber.sessions if around.subscriber else ()
-        return replace(
+        settings = replace(
             settings,
             session=settings.session or (sessions[0].name if sessions else ""),
             sample_buffer=around.participant.sample_buffer if around.participant else settings.sample_buffer,
@@ -121,6 +121,17 @@ def queue_of(
             monitoring=around.service.monitoring,
             replication=around.service.replication,
         )
+        if around.subscriber is not None:  # the settings are known here: what answers by itself judges by itself
+            from qsctl.config.snippet import check_queue as check_queue_settings
+
+            check_queue_settings(
+                settings,
+                around.service,
+                source="the options",
+                subscriber=around.subscriber,
+                participant=around.participant,
+            )
+        return settings
     settings = queue_of_xml(snippet, around)
     if name and settings.name != name:
         _check_nameless(name, snippet, "queue")

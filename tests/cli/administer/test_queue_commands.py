@@ -267,6 +267,28 @@ def test_undeliverable_samples_go_to_the_dead_letters(qsctl: Shell) -> None:
     assert refused.status == ExitStatus.REFUSED
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("X", "--topic", "DCPSTopic"), "the topic is used for something else in this domain"),
+        (("X", "--topic", "t" * 250), "the names of topic and subscriber are too long together"),
+        (("X" * 230,), "the names of participant, subscriber and queue are too long together"),
+    ],
+)
+def test_options_are_judged_as_files_are(qsctl: Shell, words: Sequence[str], message: str) -> None:
+    """What `qsctl serve` refuses in a file would make the configuration of the service unreadable."""
+    refused = qsctl("create-queue", *words)
+    assert refused.status == ExitStatus.NO
+    assert message in refused.err
+    assert qsctl("get", "status", "-o", "json").document == []
+    assert qsctl("get", "config", "-o", "xml").status == ExitStatus.DONE
+
+
+def test_a_name_may_be_as_long_by_a_command_as_in_a_file(qsctl: Shell) -> None:
+    xml = SNIPPET.replace('name="Orders"', f'name="{"n" * 150}"')
+    assert qsctl("create-queue", "--xml", xml).status == ExitStatus.DONE
+
+
 def test_raw_commands_and_their_exit_statuses(qsctl: Shell) -> None:
     body = 'str://"' + " ".join(SNIPPET.split()) + '"'
     assert qsctl("send", "CREATE", "*", S, body).status == 0

@@ -126,7 +126,7 @@ def test_the_options_that_were_given_are_named_as_they_are_typed() -> None:
         ("", QueueOptions(), "the queue has no name"),
         ("a b", QueueOptions(), "'a b' is not a name for a queue"),
         ("../etc", QueueOptions(), "is not a name"),
-        ("Q" * 101, QueueOptions(), "has 101 characters"),
+        ("Q" * 256, QueueOptions(), "has 256 characters"),
         ("Q", QueueOptions(topic=""), "--topic '' is not a topic"),
         ("Q", QueueOptions(topic="a@b"), "--topic 'a@b' is not a topic"),
         ("Q", QueueOptions(max_count=0), "--max-count 0 leaves no room"),
