@@ -32,7 +32,7 @@ from qsctl.transport.dds.peers.namesakes import services_there
 from qsctl.transport.dds.qos import reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire.bodies import octets_of
-from qsctl.transport.dds.wire.commands import RawCreate, wire_request
+from qsctl.transport.dds.wire.commands import RawBody, wire_request
 from qsctl.transport.dds.wire.replies import RemoteReply, reply_of, reply_parts
 from qsctl.transport.dds.wire.signed_commands import needs_signature, run_of, signature_of
 from qsctl.transport.dds.wire.wire_types import (
@@ -51,7 +51,7 @@ _WILD: Final = frozenset("*?[\\")
 class _Sent(NamedTuple):
     """The request in progress, to which arriving replies are matched."""
 
-    command: Command | RawCreate
+    command: Command | RawBody
     request_identity: SampleIdentity
 
 
@@ -102,7 +102,7 @@ class Administrator:
         """Return the names of the services in the domain, with administration or without."""
         return services_there(self._domain.participant)
 
-    def request(self, command: Command | RawCreate, target: str) -> list[RemoteReply]:
+    def request(self, command: Command | RawBody, target: str) -> list[RemoteReply]:
         """Send a command; return the replies of all matching services once they are complete; empty: none answered.
 
         The time limit applies to the silence of a service: a reply in many parts may take longer.

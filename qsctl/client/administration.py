@@ -137,6 +137,12 @@ class Administration:
             return None
         return self._answered(self.connection.create_from_body(container, body, self._target))
 
+    def update_from_body(self, queue: ResourceIdentifier, body: str) -> list[CommandReply] | None:
+        """Send UPDATE with its body unchanged; None where the services of this connection do not read bodies."""
+        if not isinstance(self.connection, SendsBodies):
+            return None
+        return self._answered(self.connection.update_from_body(queue, body, self._target))
+
     def create_as_described(
         self, container: ResourceIdentifier, body: str, *, idempotent: bool = False
     ) -> list[CommandReply] | None:

@@ -109,3 +109,6 @@ class SendsBodies(Protocol):
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
         """Send a CREATE with its body unchanged; return the replies as `request` does."""
+
+    def update_from_body(self, queue: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
+        """Send an UPDATE with its body unchanged; return the replies as `request` does."""

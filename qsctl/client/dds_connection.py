@@ -16,7 +16,7 @@ from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteA
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.transport.dds.participant import DomainSettings
-from qsctl.transport.dds.wire.commands import RawCreate
+from qsctl.transport.dds.wire.commands import RawBody
 from qsctl.transport.dds.wire.replies import queue_domains
 
 
@@ -95,7 +95,11 @@ class DdsConnection:
 
     def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
         """Send a CREATE with its body unchanged (`SendsBodies`)."""
-        return [each.message for each in self._administrator.request(RawCreate(container, body), target)]
+        return [each.message for each in self._administrator.request(RawBody(container, body), target)]
+
+    def update_from_body(self, queue: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
+        """Send an UPDATE with its body unchanged (`SendsBodies`)."""
+        return [each.message for each in self._administrator.request(RawBody(queue, body, is_update=True), target)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples, and wait until every queue of the topic has acknowledged them, or the time limit has passed.

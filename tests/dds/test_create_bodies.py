@@ -96,7 +96,7 @@ ITS_OWN = (
 )
 
 
-def test_a_queue_of_a_file_is_as_the_file_has_it_whatever_it_would_inherit(
+def test_a_queue_of_a_body_is_as_the_body_has_it_whatever_it_would_inherit(
     start_service: StartService, domain: int, tmp_path: Path
 ) -> None:
     (tmp_path / "USER_QOS_PROFILES.xml").write_text(PROFILES)
@@ -118,3 +118,13 @@ def test_a_queue_of_a_file_is_as_the_file_has_it_whatever_it_would_inherit(
         assert created.monitoring.enabled
         assert created.monitoring.status_publication_period_ns == 4 * SECOND_NS
         assert "<sec>9</sec>" in created.qos["datareader_qos"]
+    lifespan = "<queue_qos><lifespan><duration><sec>5</sec></duration></lifespan></queue_qos>"
+    changed = f'str://"{QUEUE.format(topic="Q", more=ITS_OWN + lifespan)}"'
+    place = ("--service", f"dds:{service.domain}")
+    words = ("send", "UPDATE", service.name, f"{SUBSCRIBER}/shared_reader_queue/Q", changed, *place)
+    sent = run([sys.executable, "-m", "qsctl", *words], cwd=elsewhere)
+    assert sent.returncode == 0, sent.stdout + sent.stderr
+    _, configuration = live_configuration(Administration(service.connection(), service.name))
+    assert queues_by_name(configuration.service)["P/S/Q"].lifespan_ns == 5 * SECOND_NS
+    words = ("send", "UPDATE", service.name, f"{SUBSCRIBER}/shared_reader_queue/Q/message", changed, *place)
+    assert run([sys.executable, "-m", "qsctl", *words], cwd=elsewhere).returncode == 7

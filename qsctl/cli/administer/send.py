@@ -117,10 +117,13 @@ def send(
     from qsctl.resource import parse_resource
 
     with service.open(target) as administration:
+        sent = None
         if action.strip().upper() == CommandAction.CREATE:
             sent = administration.create_from_body(parse_resource(resource), body)
-            if sent is not None:
-                return Replies(tuple(sent))
+        elif action.strip().upper() == CommandAction.UPDATE:
+            sent = administration.update_from_body(parse_resource(resource), body)
+        if sent is not None:
+            return Replies(tuple(sent))
 
         def place() -> SnippetPlace:
             return surroundings(administration.connection, parse_resource(resource))

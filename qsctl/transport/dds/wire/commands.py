@@ -90,11 +90,12 @@ CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True)
-class RawCreate:
-    """A CREATE whose body is sent unchanged: the service reads it, with its own profiles and types."""
+class RawBody:
+    """A CREATE or UPDATE whose body is sent unchanged: the service reads it, with its own profiles and types."""
 
-    container: ResourceIdentifier
+    resource: ResourceIdentifier
     body: str
+    is_update: bool = False
 
 
 class _RecordingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,7 +202,7 @@ def action_name(action: CommandActionKind | int) -> str:
     return f"action {action}" if isinstance(action, int) else action.name.removeprefix(ACTION_PREFIX)
 
 
-def wire_request(command: Command | RawCreate, target: str, identity: SampleIdentity) -> WireCommandRequest:
+def wire_request(command: Command | RawBody, target: str, identity: SampleIdentity) -> WireCommandRequest:
     """Return the request that carries a command.
 
     Raises:
@@ -324,7 +325,7 @@ def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
         raise UsageError(f"the samples of the body cannot be read: {error}", remedy="See transport/dds.") from None
 
 
-def _octets(command: Command | RawCreate) -> bytes:
+def _octets(command: Command | RawBody) -> bytes:
     """Return the octet body of a command's request; empty where it needs none."""
     match command:
         case GetMessages(_, _, count, after_position, incarnation, True):
@@ -390,10 +391,12 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
             )
 
 
-def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
+def _parts(command: Command | RawBody) -> tuple[CommandActionKind, str, str]:
     match command:
-        case RawCreate(container, body):
-            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE, str(container.bare), body
+        case RawBody(resource, body, True):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE, str(resource), body
+        case RawBody(resource, body):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE, str(resource.bare), body
         case CreateQueue(subscriber, settings):
             return (
                 CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,

@@ -56,7 +56,7 @@ from qsctl.transport.dds.wire.bodies import (
     wire_service_data,
     wire_status,
 )
-from qsctl.transport.dds.wire.commands import RawCreate
+from qsctl.transport.dds.wire.commands import RawBody
 from qsctl.transport.dds.wire.wire_monitoring import monitoring_class
 from qsctl.transport.dds.wire.wire_types import (
     OriginalCommandReply,
@@ -120,7 +120,7 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return zlib.compress(xml.encode())
 
 
-def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
+def reply_of(parts: ReplyParts, command: Command | RawBody) -> RemoteReply:
     """Read the body of a reply as the answer to `command`.
 
     Raises:
@@ -163,7 +163,7 @@ def queue_domains(octets: bytes) -> dict[str, int]:
     return {each.resource: each.domain_id for each in data.shared_reader_queue_data_list}
 
 
-def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
+def _body_from(octets: bytes, command: Command | RawBody) -> Body | None:
     match command:
         case GetStatus(None) if octets.startswith(_DEFLATED):
             return _configuration_from(octets)  # of an earlier version, which does not read the body of this GET
