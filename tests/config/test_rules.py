@@ -88,6 +88,7 @@ RULES = [
     broken("policies_of_containers_are_consistent", ERROR, "the history of an instance is deeper than the resource limits", service='<monitoring><domain_id>3</domain_id><datawriter_qos><history><kind>KEEP_LAST_HISTORY_QOS</kind><depth>3</depth></history><resource_limits><max_samples_per_instance>2</max_samples_per_instance></resource_limits></datawriter_qos></monitoring>'),
     broken("names_fit_the_wire", ERROR, "the names of topic and subscriber are too long together", topic=f"<topic_name>{'t' * 254}</topic_name>"),
     broken("names_fit_the_wire", ERROR, "the names of participant, subscriber and queue are too long together", attributes=f' name="{"q" * 254}" session="A"'),
+    broken("names_fit_the_wire", ERROR, "the names of participant, subscriber and implied reply queue are too long together", attributes=f' name="{"q" * 247}" session="A"', queue="<reply_type>DDS::String</reply_type>"),
     broken("topics_are_no_endpoints_own", ERROR, "the topic is used for something else in this domain", topic="<topic_name>DCPSTopic</topic_name>"),
     broken("topics_are_no_endpoints_own", ERROR, "the topic is used for something else in this domain", subscriber=OTHER.format("R", "T@U")),
     broken("application_name_fits_the_wire", ERROR, "the application name cannot be sent", {"application_name": "é" * 128}),

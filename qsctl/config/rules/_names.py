@@ -94,9 +94,13 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
     queue, subscriber = place.queue, place.subscriber.name
     topics = {"topic_name": queue.topic_name, "reply_topic": queue.reply_topic if queue.reply_type else ""}
     named = [("", f"{place.participant.name}/{subscriber}/{queue.name}", "participant, subscriber and queue")]
+    if queue.reply_type:
+        full_name = f"{place.participant.name}/{subscriber}/{queue.name}Reply"
+        named.append(("reply_type", full_name, "participant, subscriber and implied reply queue"))
     named += [(step, f"{topic}@{subscriber}", "topic and subscriber") for step, topic in topics.items() if topic]
     for step, name, what in named:
-        if any(len(part) > WIRE_NAME_BYTES_MAX for part in name.replace("@", "/").split("/")):
+        given = name.removesuffix("Reply") if step == "reply_type" else name
+        if any(len(part) > WIRE_NAME_BYTES_MAX for part in given.replace("@", "/").split("/")):
             continue  # the schema has reported it
         size_bytes = len(name.encode("utf-8", "replace"))
         if size_bytes > WIRE_NAME_BYTES_MAX:
