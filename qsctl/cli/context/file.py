@@ -69,6 +69,7 @@ class Contexts:
 
 
 _BYTES_MAX: Final = 1024 * 1024
+_NAME_A_FILE: Final = "Name a file that you may read with QSCTL_CONFIG, or unset it to use the one in ~/.config."
 
 
 def configuration_file() -> Path:
@@ -87,10 +88,14 @@ def read_contexts() -> Contexts:
     """
     path = configuration_file()
     try:
+        if path.is_fifo():
+            raise InvalidInput(f"{path} cannot be read: it is a pipe", remedy=_NAME_A_FILE)
         with path.open("rb") as file:
             data = file.read(_BYTES_MAX + 1)
     except FileNotFoundError:
         return Contexts()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}", remedy=_NAME_A_FILE) from None
     if len(data) > _BYTES_MAX:
         raise InvalidInput(
             f"{path} has more than {_BYTES_MAX} octets", remedy="Move it away, and add the contexts again."
@@ -116,6 +121,7 @@ def changed_contexts() -> Iterator[Contexts]:
     import filelock
 
     path = configuration_file()
+    read_contexts()  # before anything is made beside what cannot be the file
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
         contexts = read_contexts()

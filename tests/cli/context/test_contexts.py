@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,25 @@ def test_what_cannot_be_a_context_is_refused(file: Path, arguments: tuple[str, .
     assert refused.status in (ExitStatus.USAGE, ExitStatus.NOT_FOUND)
     assert message in refused.err
     assert read_contexts().by_name == {}
+
+
+@pytest.mark.parametrize("kind", ["a directory", "a pipe", "below a file"])
+def test_what_is_not_a_file_is_named_by_every_command(
+    kind: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.parent.mkdir()
+    if kind == "a pipe":
+        os.mkfifo(file)
+    elif kind == "a directory":
+        file.mkdir()
+    else:
+        file.write_text("")
+        file = file / "config.toml"
+        monkeypatch.setenv("QSCTL_CONFIG", str(file))
+    for words in (("context", "list"), ("context", "add", "x", "--service", "dds:1"), ("get", "status")):
+        refused = qsctl(*words)
+        assert refused.status in (ExitStatus.NO, ExitStatus.USAGE)
+        assert f"{file.name} cannot be read" in " ".join(refused.err.split()).replace("│ ", "")
 
 
 @pytest.mark.parametrize(
