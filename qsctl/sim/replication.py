@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 SLICE_SECONDS: Final = 0.1
 FIRST_SLICES: Final = 1000
-"""The first slice is this part of the horizon; later ones follow the speed."""
+"""The first slice is this part of the horizon, no longer than the maximum; later ones follow the speed."""
+FIRST_SLICE_NS_MAX: Final = 10_000_000
+"""Longest first slice: a thousandth of a horizon of days alone could take hours, in which nothing stops the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ def _step_through(
 ) -> bool:
     """Step the run to its horizon; return False when it was stopped before."""
     horizon_ns = scenario.horizon_ns
-    slice_ns = max(1, horizon_ns // FIRST_SLICES)
+    slice_ns = min(max(1, horizon_ns // FIRST_SLICES), FIRST_SLICE_NS_MAX)
     until_ns = 0
     while until_ns < horizon_ns:
         if stop():

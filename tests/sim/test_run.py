@@ -180,6 +180,14 @@ def test_a_stopped_run_is_readable_and_marked_as_partial(tmp_path: Path) -> None
     assert len(rows) == report.info.done[0].message_rows > 0
 
 
+def test_a_run_of_a_long_horizon_looks_for_a_stop_soon(tmp_path: Path) -> None:
+    heard: list[ReplicationProgress] = []
+    scenario = dataclasses.replace(small_scenario(), horizon_ns=86_400_000 * MILLISECOND)
+    report = run(scenario, tmp_path / "a", model=FakeModel(), progress=heard.append, stop=lambda: bool(heard))
+    assert report.info.status is RunStatus.PARTIAL
+    assert 0 < report.info.done[0].simulated_ns <= 10 * MILLISECOND
+
+
 def test_control_c_leaves_a_partial_run(tmp_path: Path) -> None:
     def interrupt(progress: ReplicationProgress) -> None:
         if progress.simulated_ns > 10 * MILLISECOND:
