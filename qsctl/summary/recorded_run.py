@@ -39,8 +39,8 @@ class SummarizedRun:
 
     @property
     def has_messages(self) -> bool:
-        """Return whether the message log has rows."""
-        return self.message_rows > 0
+        """Return whether there is a message log; that of a run without messages is empty."""
+        return bool(self.parts["messages"])
 
     @property
     def bytes(self) -> int:

@@ -14,8 +14,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from qsctl.errors import Damaged, InvalidInput, NotFound, Refused, UsageError
 from qsctl.eventlog.run_folder import RunStatus, read_run_info, write_run_info
+from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
+from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
 from qsctl.sim.simulate import open_scenario
 from qsctl.summary import job
 from qsctl.summary._output import output_folder
@@ -89,6 +91,26 @@ def test_counters_alone_give_the_same_counts_and_percentiles_within_the_stated_e
         assert rough.wait_p99_ns is not None
         assert rough.percentile_error > 0
         assert exact.wait_p99_ns <= rough.wait_p99_ns <= exact.wait_p99_ns * (1 + rough.percentile_error)
+
+
+def test_a_message_log_without_rows_is_one_also_beside_others(
+    tmp_path: Path, made_run: Any, computed: SparkOptions | None
+) -> None:
+    scenario = Scenario(
+        name="quiet",
+        horizon_ns=1,
+        ports=(Port("p1"),),
+        profiles=(Profile("default"),),
+        groups=(ClientGroup("web", "p1", "default"),),
+        traffic=(Traffic("web", "web", PoissonArrivals(1e-6)),),
+    )
+    quiet = run(scenario, tmp_path / "quiet", level=LogLevel.MESSAGES).folder
+    assert read_run(quiet).message_rows == 0
+    alone = job.summarize_run(quiet, by=("queue", "topic"), options=computed, measures=job.ALL)
+    assert (alone.level, alone.queues, alone.notes) == ("messages", (), ())
+    both = job.summarize_runs([made_run.folder, quiet], by=("queue", "topic"), options=computed)
+    busy = job.summarize_run(made_run.folder, by=("queue", "topic"), options=computed)
+    assert sum(each.arrived_messages for each in both.queues) == sum(each.arrived_messages for each in busy.queues)
 
 
 @pytest.mark.spark
