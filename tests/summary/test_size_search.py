@@ -184,6 +184,12 @@ def test_a_direction_of_a_target_depends_on_the_side_of_its_bound() -> None:
         assert effect_of(setting, parse_target(text, tuple(EVERY_MEASURE))).direction is direction
 
 
+def test_a_range_whose_ends_are_exchanged_is_reported_as_such() -> None:
+    with pytest.raises(UsageError, match=r": 30 is above 10$") as raised:
+        parse_setting("queue[q]/visibility/timeout=30s..10s")
+    assert raised.value.remedy == "Write the lower end first: queue[q]/visibility/timeout=10s..30s."
+
+
 def test_a_range_of_times_in_two_units_names_the_command_that_tries_them() -> None:
     with pytest.raises(UsageError, match=r"'0s\.\.3min' is neither LOW\.\.HIGH nor whole numbers") as raised:
         parse_setting("durable-queue[q]/max-handoff-time=0s..3min")

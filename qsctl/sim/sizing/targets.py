@@ -222,7 +222,12 @@ def parse_setting(text: str) -> VariedSetting:
                 f"`qsctl sweep --grid '{name}={values.replace('..', ',')}'`.",
             ) from None
         low, high = choices[0], choices[-1]
-    if low > high or low < lowest or high > highest:
+    if low > high:
+        raise UsageError(
+            f"--vary {text!r}: {low} is above {high}",
+            remedy=f"Write the lower end first: {name}={high}{unit}..{low}{unit}.",
+        )
+    if low < lowest or high > highest:
         raise UsageError(
             f"--vary {text!r}: {low}..{high} is not within {lowest}..{highest}", remedy="Give a range inside it."
         )
