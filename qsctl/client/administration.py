@@ -281,7 +281,10 @@ class Administration:
             if each.reply.retcode is ReturnCode.OK:
                 return each
         _raise_first(replies, replies)
-        raise Refused("no master carried out the command", remedy="The services may be of an earlier version.")
+        raise Refused(
+            "no master carried out the command",
+            remedy="Check with `qsctl member list` that there is a master, and that its version has the command.",
+        )
 
     def shut_down(self) -> list[CommandReply]:
         """Stop the service [QS 5.4.9]."""

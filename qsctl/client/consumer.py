@@ -262,7 +262,9 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 self.undecodable_count += 1
                 self.state.acknowledge((each[1],), AckResponse.REJECTED)
                 identity = frames.identity_of(each[1])
-                _LOG.warning("queue %s: sample %s is rejected: %s", self.state.queue, identity, error)
+                _LOG.warning(
+                    "queue %s: sample %s cannot be decoded, and is rejected: %s", self.state.queue, identity, error
+                )
             else:
                 samples.append(ReceivedSample(self, each, value))
         return samples

@@ -200,17 +200,17 @@ def _named_date(text: str) -> date:
     words = [word for word in _WORDS.findall(text) if word.lower() not in _PREPOSITIONS]
     numbers = _NUMBERS.findall(text)
     if not _NAMED.fullmatch(text) or not 1 <= len(words) <= 2:
-        raise ValueError("it is not a date")
+        raise ValueError("its date has an unknown form")
     month = _month(words[-1])
     if not month:
         raise ValueError(f"{words[-1]!r} is not a month in a language that is known here")
     if len(numbers) == 1:
-        raise ValueError("it has no year")
+        raise ValueError("its date has no year")
     if len(numbers) != 2:
-        raise ValueError("it is not a date")
+        raise ValueError("its date has an unknown form")
     day, year = (numbers[1], numbers[0]) if len(numbers[0]) == 4 else (numbers[0], numbers[1])
     if len(year) not in {2, 4} or len(day) > 2:
-        raise ValueError("it is not a date")
+        raise ValueError("its date has an unknown form")
     return date(_year(year), month, int(day))
 
 

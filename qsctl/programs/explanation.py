@@ -64,7 +64,10 @@ def explain(
     place = None if source is None else Path(source)
     if subject == "setting":
         if source is None or broker:
-            raise UsageError("a setting is explained by its name", remedy='As in explain("setting", "max_count").')
+            raise UsageError(
+                "the subject setting requires the name of a setting, and allows no broker",
+                remedy='As in explain("setting", "max_count").',
+            )
         return called(lambda: setting(str(source)))
     if subject == "discards":
         from qsctl.cli.monitoring.explain import discards

@@ -87,7 +87,10 @@ async def _fields_of(request: Request, context: WebContext) -> CommandFields:
     """
     if not context.allow_changes:
         context.refused["changes"] += 1
-        raise Refused("this page changes nothing", remedy="Start `qsctl web` with --allow-changes.")
+        raise Refused(
+            "this page may not change queues, because `qsctl web` was started without --allow-changes",
+            remedy="Start `qsctl web` with --allow-changes.",
+        )
     try:
         return msgspec.json.decode(await request.body(), type=CommandFields)
     except msgspec.MsgspecError as error:

@@ -338,10 +338,12 @@ def refuse_what_is_too_large(scenario: Scenario) -> None:
     """
     messages = expected_messages(scenario)
     if messages is not None and messages > MESSAGES_MAX:
-        raise _too_large(f"about {messages:,.0f} messages, of which the page simulates at most {MESSAGES_MAX:,}")
+        raise _too_large(
+            f"the scenario has about {messages:,.0f} messages, and the page simulates at most {MESSAGES_MAX:,}"
+        )
     clients = sum(group.count for group in scenario.groups)
     if clients > CLIENTS_MAX:
-        raise _too_large(f"{clients:,} clients, of which the page simulates at most {CLIENTS_MAX:,}")
+        raise _too_large(f"the scenario has {clients:,} clients, and the page simulates at most {CLIENTS_MAX:,}")
 
 
 def _too_large(words: str) -> InvalidInput:

@@ -40,7 +40,7 @@ class ServedPage(DeclaredResult):
 
     def blocks(self) -> list[Block]:
         """Return the address, whether the page may change queues, and the key that ends the command."""
-        rule = "It may change queues." if self.allow_changes else "It changes nothing."
+        rule = "It may change queues." if self.allow_changes else "It may not change queues (--allow-changes)."
         return [
             TextBlock(f"The page is at {self.address}"),
             TextBlock(f"{rule} Keep the address to yourself: it opens the page. Ctrl-C ends it.", "faint"),

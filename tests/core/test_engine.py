@@ -283,7 +283,7 @@ def read_first(queue_name: str, positions: Sequence[int]) -> list[bytes]:
         ((queue(dead_letter_queue="dead"),), "'dead' is not a dead-letter queue of P/S"),
         ((queue(), queue("dead", dead_letter_queue="orders")), "'orders' is not a dead-letter queue"),
         ((queue("a", is_dead_letter=True), queue("b", is_dead_letter=True)), "has a dead-letter queue already: 'a'"),
-        ((queue(dead_letter_queue="orders", is_dead_letter=True),), "is a dead-letter queue and has none itself"),
+        ((queue(dead_letter_queue="orders", is_dead_letter=True),), "is a dead-letter queue, which cannot have"),
         ((queue("work", reply_type="R"), queue("workReply", topic_name="Other")), "has a queue 'workReply' already"),
     ],
 )

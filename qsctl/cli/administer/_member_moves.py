@@ -46,7 +46,10 @@ class MemberReplacement:
             Refused: there is no master, neither of the two is a member, or one of two members is a witness.
         """
         if not any(each.role == "master" for each in members):
-            raise Refused("there is no master now", remedy="`qsctl member list` shows the members that answer.")
+            raise Refused(
+                "the replication group has no master now",
+                remedy="Start members until a quorum can elect one; `qsctl member list` shows those that answer.",
+            )
         by_name = {each.member: each for each in members}
         old, new = by_name.get(self.old), by_name.get(self.new)
         if new is None:

@@ -173,7 +173,10 @@ def _queue(administration: Administration, named: str, *, persistent: bool) -> t
 
     if named:
         if persistent:
-            raise UsageError("--persistent is for a queue that is created", remedy="Leave it out, or the queue's name.")
+            raise UsageError(
+                f"--persistent applies to a queue that the benchmark creates, and {named} is given",
+                remedy="Leave out --persistent, or the queue.",
+            )
         resource = administration.queue_named(named)
         if administration.messages(resource, count=1):
             raise UsageError(f"{named} holds samples", remedy="Name an empty queue: its samples would be consumed.")

@@ -116,7 +116,7 @@ def _page(of: Location, cluster: TaskOptions, asked: Sequence[Sequence[Criterion
         return sweep_page(of, asked)
     if asked:
         raise UsageError(
-            f"{of} is not a folder of a sweep, and --best and --front are about its points",
+            f"{of} is not a folder of a sweep, and --best and --front select points of a sweep",
             remedy="Leave them out, or name a folder that qsctl sweep wrote.",
         )
     if of.is_dir():

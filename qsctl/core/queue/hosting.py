@@ -390,7 +390,10 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
     if not settings.dead_letter_queue:
         return
     if settings.is_dead_letter:
-        raise Refused(f"{name!r} is a dead-letter queue and has none itself", remedy="Remove dead_letter_queue.")
+        raise Refused(
+            f"{name!r} is a dead-letter queue, which cannot have a dead-letter queue of its own",
+            remedy="Remove its dead_letter_queue.",
+        )
     target = siblings.get(settings.dead_letter_queue)
     if target is None or not target.settings.is_dead_letter:
         raise Refused(

@@ -133,10 +133,10 @@ class SelectorBuilder:
         high, low = (_integer(token) for token in children)
         if not -(2**31) <= high < 2**31:
             raise Misfit(
-                _offset(children[0]), f"{high} is not a high half", "It lies between -2147483648 and 2147483647."
+                _offset(children[0]), f"the high half {high} is out of range", "It is -2147483648 to 2147483647."
             )
         if not 0 <= low < 2**32:
-            raise Misfit(_offset(children[1]), f"{low} is not a low half", "It lies between 0 and 4294967295.")
+            raise Misfit(_offset(children[1]), f"the low half {low} is out of range", "It is 0 to 4294967295.")
         return _leaf(SequenceNumber(sequence_number_from_pair(high, low)), children[0])
 
     def integer(self, children: list[Token]) -> Built:
@@ -148,7 +148,7 @@ class SelectorBuilder:
         limit = 2**bits if "x" in token.lower() else 2 ** (bits - 1)
         if not -(2 ** (bits - 1)) <= value < limit:
             remedy = "Write an L behind it: a long long has 64 bits." if bits == 32 else "A long long has 64 bits."
-            raise Misfit(_offset(token), f"{token} does not fit {bits} bits", remedy)
+            raise Misfit(_offset(token), f"{token} does not fit in {bits} bits", remedy)
         return _leaf(Integer(value), token)
 
     def boolean(self, children: list[Token]) -> Built:

@@ -71,7 +71,10 @@ def egress_scenario(folder: Location, model: Model, parent: Path) -> Scenario:
         if is_solace:
             endpoints.append(Endpoint(word, acknowledge_delay_ns=_usual_service_ns(recorded, queue)))
     if not groups:
-        raise InvalidInput(f"{folder}: no consumer was sent anything, so there are no clients to simulate")
+        raise InvalidInput(
+            f"{folder}: no sample was sent to a consumer during the recording, so there are no clients to simulate",
+            remedy="Record the service while consumers receive samples.",
+        )
     limits = default_queue_limits()
     queues = limits if model is Model.SOLACE else {Queue.D_1: QueueLimits(limits[Queue.D_1].max_depth_work_units, 0)}
     return Scenario(

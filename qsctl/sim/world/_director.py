@@ -351,7 +351,7 @@ class Director:
                     )
             if argument.name == "QUEUE" and text not in {each.name for each in self._world.queues}:
                 raise InvalidInput(
-                    f"the schedule's line {step.text!r} names no queue of the service",
+                    f"the schedule's line {step.text!r} names {text!r}, which is not a queue of the service",
                     remedy=f"The queues are {', '.join(each.name for each in self._world.queues)}.",
                 )
 

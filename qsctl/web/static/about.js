@@ -21,7 +21,7 @@ export function mount(element, state) {
     const refused = Object.entries(found.refused);
     content.replaceChildren(
       h("p", {}, `qsctl ${found.version}, served on this machine alone. `,
-        found.allow_changes ? "The page may change queues (--allow-changes)." : "The page changes nothing: start it with --allow-changes for that."),
+        found.allow_changes ? "The page may change queues (--allow-changes)." : "The page may not change queues; start it with --allow-changes for that."),
       h("p", {}, `${figure(found.answered_count)} requests answered; ${found.stream_count} of ${found.streams_max} event streams open.`),
       h("h2", {}, "Refused requests"),
       refused.length === 0

@@ -79,7 +79,7 @@ def test_master_of_what_is_not_replicated_does_not_step_down(qsctl: Shell, optio
 def test_member_of_what_is_not_replicated_is_not_replaced(qsctl: Shell, options: tuple[str, ...]) -> None:
     done = qsctl("member", "replace", "A", "B", "Orders", *options)
     assert (done.status, done.out) == (ExitStatus.REFUSED, "")
-    assert "there is no master now" in done.err
+    assert "the replication group has no master now" in done.err
     assert qsctl("member", "replace", "A", "B", "Orders", "--wait", "soon").status == ExitStatus.USAGE
 
 

@@ -59,7 +59,7 @@ def test_bench_leaves_samples_of_others_alone(qsctl: Shell) -> None:
     [
         (("--duration", "0s"), "are out of range"),
         (("--consumers", "2"), "one consumer at a time"),
-        (("Orders", "--persistent"), "--persistent is for a queue that is created"),
+        (("Orders", "--persistent"), "--persistent applies to a queue that the benchmark creates"),
         (("--max-p99", "soon"), "--max-p99"),
     ],
 )

@@ -326,5 +326,8 @@ def _label(number: int, discriminator: TypeShape) -> int | bool | str:
             raise Malformed(f"a case's label is not a character: {number}")
         return chr(number)
     if isinstance(discriminator.base, Primitive) and discriminator.base not in INTEGER_RANGES:
-        raise Malformed(f"a union's case is selected by {discriminator.base}")
+        raise Malformed(
+            f"the discriminator of a union is a {discriminator.base}; "
+            "a boolean, a character, an integer or an enumeration is allowed"
+        )
     return number

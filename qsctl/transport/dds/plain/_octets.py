@@ -152,12 +152,12 @@ def read_write(data: bytes) -> ReadWrite:
 def _byte_order(data: bytes) -> str:
     order = _BYTE_ORDERS.get(data[:2])
     if order is None:
-        raise Malformed(f"an encapsulation header {data[:4].hex()} is none of a final type")
+        raise Malformed(f"the encapsulation header {data[:4].hex()} is not that of a final type in XCDR1 or XCDR2")
     return order
 
 
 def _unpack(layouts: dict[str, struct.Struct], data: bytes) -> tuple[Any, ...]:
     layout = layouts[_byte_order(data)]
     if len(data) < len(XCDR1) + layout.size:
-        raise Malformed(f"a message of {len(data)} octets ends early: {len(XCDR1) + layout.size} are the least")
+        raise Malformed(f"a message of {len(data)} octets is truncated: it has at least {len(XCDR1) + layout.size}")
     return layout.unpack_from(data, len(XCDR1))
