@@ -87,7 +87,7 @@ def retire(file: FileArgument) -> KeyList:
 
 @COMMANDS.command("list", examples=("qsctl key list /etc/qsctl/admin.key",))
 def list_keys(file: FileArgument) -> KeyList:
-    """List the numbers of a file's keys, as messages of clients and services have them."""
+    """List the numbers of the keys in a file, by which error messages of clients and services name them."""
     from qsctl.config.signing_keys import read_keys
 
     return _listed(file, read_keys(file))

@@ -324,7 +324,7 @@ def rebalance(*, consent: DestructionOptions, service: TargetOptions) -> Moves:
     """Spread the masters of all replicated queues, and of a replicated configuration, evenly over the members.
 
     Moves one after the other, each to a voter that holds all that is committed. Exits with 7 where a move is refused,
-    or not made within 10 s: those before remain. Run it again then.
+    or not made within 10 s; the moves before it remain. Run it again then.
     """
     with service.open() as administration:
         administration.tolerate_silence()

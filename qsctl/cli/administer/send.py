@@ -101,7 +101,7 @@ def send(
         ),
     ] = "",
     body: Annotated[
-        str, typer.Argument(help='Body: XML as str://"<…>", or a sample selector.', show_default=False)
+        str, typer.Argument(help='Body of the command: XML as str://"<…>", or a sample selector.', show_default=False)
     ] = "",
     *,
     service: ServiceOptions,

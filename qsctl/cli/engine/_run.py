@@ -131,7 +131,7 @@ def run(
     "crash-points",
     examples=(
         "qsctl engine crash-points engine-crash-points --every 20 # a table of interruptions",
-        "qsctl engine crash-points my-engine.xml -o json # everything that came out wrong",
+        "qsctl engine crash-points my-engine.xml -o json # every wrong outcome",
     ),
 )
 def crash_points(
@@ -144,7 +144,7 @@ def crash_points(
 ) -> InterruptedRun:
     """Interrupt an integration engine at every point, and show what its recovery did there.
 
-    Exits with 1 when a message was lost, delivered in part or delivered twice that must not be.
+    Exits with 1 when a message was lost, delivered in part, or delivered twice although it must not be.
     """
     from qsctl.sim.engine.crash_points import explore
 

@@ -84,7 +84,7 @@ def fish() -> CompletionScript:
 
 @COMMANDS.command("install", examples=("qsctl completion install", "qsctl completion install --shell zsh"))
 def install(shell: ShellOption = None) -> Done:
-    """Install the completion script for new shells. A second time changes nothing."""
+    """Install the completion script for new shells. Running it again changes nothing."""
     chosen = shell or _own_shell()
     places = _places(chosen)
     places.script.parent.mkdir(parents=True, exist_ok=True)

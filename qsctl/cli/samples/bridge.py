@@ -79,8 +79,8 @@ class MirrorOptions(OptionGroup):
         typer.Option(
             "--places",
             metavar="QUEUE",
-            help="Queue in the service of TO_QUEUE that keeps the place of a mirror: one that no consumer reads, and "
-            "that is as durable as TO_QUEUE.",
+            help="Queue in the service of TO_QUEUE that stores how far the mirror has copied; no consumer may read it, "
+            "and it must be as durable as TO_QUEUE.",
             show_default="none",
             rich_help_panel="Mirror",
         ),
@@ -90,7 +90,7 @@ class MirrorOptions(OptionGroup):
         typer.Option(
             "--name",
             metavar="NAME",
-            help="Name of the mirror, under which its place is kept.",
+            help="Name of the mirror, under which its progress is stored in --places.",
             show_default="the names of both queues",
             rich_help_panel="Mirror",
         ),
@@ -110,7 +110,9 @@ def bridge(
     queue: QueueArgument,
     to_queue: Annotated[
         str,
-        typer.Argument(metavar="TO_QUEUE", help="Queue that they go to, named as QUEUE is.", show_default=False),
+        typer.Argument(
+            metavar="TO_QUEUE", help="Queue that the samples are moved to, named as QUEUE is.", show_default=False
+        ),
     ],
     exclusive: Annotated[
         bool,
@@ -193,7 +195,7 @@ def bridge(
         if not steps.counts.moved_count or not once:
             raise
         raise PartlyDone(
-            f"{error.message}\n{steps.counts.moved_count} samples crossed before.", remedy=error.remedy
+            f"{error.message}\n{steps.counts.moved_count} samples were transferred before.", remedy=error.remedy
         ) from None
     counts = steps.counts
     return Bridged(

@@ -71,8 +71,8 @@ def request(
 ) -> Iterator[RequestReplies]:
     """Send a request, print the replies, then acknowledge them.
 
-    Exits with 8 when fewer replies came than were waited for, those that came being printed, and with 7 when the queue
-    rejected the request.
+    Exits with 8 when fewer replies arrived than were waited for, after printing those that arrived, and with 7 when the
+    queue rejected the request.
     """
     from qsctl.cli.location import seconds
     from qsctl.cli.samples._request_queue import printable, request_content, request_queue
