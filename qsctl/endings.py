@@ -7,7 +7,7 @@ swallows the exception. Therefore every resource that would survive the process 
 interpreter's regular exit after the work was done.
 
 Invariants: a folder is registered before it is made; an interrupt cannot separate the start of a process from its
-registration; nothing is started once the process has begun to leave.
+registration; nothing is started once the process has begun to exit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that request the end of a command."""
 
 _STEP_S: Final = 10.0
-"""Longest wait, when the process leaves, for the end of another thread's step, in seconds."""
+"""Longest wait, when the process exits, for the end of another thread's step, in seconds."""
 
 
 class _State:
@@ -75,11 +75,11 @@ def hold(release: Release) -> Release:
 
 @contextmanager
 def one_step() -> Iterator[None]:
-    """Defer interrupts until the block ends, and the end of the process until the blocks of other threads end.
+    """Defer interrupts until the block ends, and the exit of the process until the blocks of other threads end.
 
     Raises:
         KeyboardInterrupt: an interrupt arrived during the block; raised at its end.
-        SystemExit: the process has begun to leave.
+        SystemExit: the process has begun to exit.
     """
     is_main = threading.current_thread() is threading.main_thread()
     with _state.steps:

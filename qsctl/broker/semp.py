@@ -94,8 +94,9 @@ class SempBroker:
         return replies.listings()
 
     def client_queues(self, name: str = "*") -> Listings:
-        """Return the priority queues of clients whose name matches the pattern, as `show client NAME stats queues` of
-        SEMP v1.
+        """Return the priority queues of clients whose name matches the pattern.
+
+        The reply is that of `show client NAME stats queues` over SEMP v1.
         """
         return self._show_client(name, "<stats/><queues/>")
 

@@ -81,7 +81,7 @@ class BrokerAddress(OptionGroup):
 
 @dataclass(frozen=True)
 class BrokerOptions(BrokerAddress):
-    """The options of a broker, and of one message VPN of it."""
+    """The options that select a broker and one of its message VPNs."""
 
     message_vpn: BrokerVpnOption = ""
 

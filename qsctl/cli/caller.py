@@ -23,8 +23,9 @@ def _nothing(*_of: object) -> None: ...
 class ProgramCaller:
     """The functions that a calling program provides in place of a terminal.
 
-    `on_progress` is called with the amount done and the total, in the unit of the work: replications, candidates, runs.
-    `on_replication` is called before it if the work is a run of a scenario.
+    `on_note` is called with the text of each note, `on_progress` with the amount done and the total, in the unit of the
+    work: replications, candidates, runs. Where a scenario is simulated, `on_replication` is called before
+    `on_progress`. `should_stop` returns whether the program requests the end of the work.
     """
 
     on_note: Callable[[str], None] = _nothing

@@ -53,11 +53,11 @@ def check_encoding(name: str | None) -> None:
 
 
 def lines_of(stream: BinaryIO, encoding: str | None = None) -> Iterator[str | LineError]:
-    """Yield each line without its end, or the error where it is not text.
+    """Yield each line without its line ending, or the error where it cannot be decoded.
 
     Args:
-        stream: read once, from where it is.
-        encoding: of its text; None: that of the byte order mark, else UTF-8.
+        stream: the listing, which is read once, from its current position.
+        encoding: the encoding of the text; None: that of the byte order mark, else UTF-8.
     """
     buffered = io.BufferedReader(_Raw(stream), 1 << 16)
     start = buffered.peek(4)[:4]

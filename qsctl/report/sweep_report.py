@@ -225,8 +225,8 @@ def _fronts(points: Mapping[str, Sequence[PointResult]], scenario: Scenario | No
 def memory_and_loss(points: Mapping[str, Sequence[PointResult]], scenario: Scenario) -> list[dict[str, Any]]:
     """Return each point with its memory and its loss, and whether it is on the Pareto front of the two.
 
-    `x` is the memory that its queues may use, in MiB; `y` is its mean share of lost messages; `front` is True if no
-    other point is at least as good in both.
+    `x` is the memory that its queues may use, in MiB; `y` is its mean fraction of lost messages; `front` is True if no
+    other point is at least as good in both and better in one. Empty if the memory of a point cannot be determined.
     """
     rows: list[dict[str, Any]] = []
     for results in points.values():

@@ -1,6 +1,7 @@
 """Changes of queue depth in each equal part of a run's horizon, counted from the rows of its message log.
 
-One compiled loop over the rows: numpy operations over one array a column took ten times as long, half the simulation.
+One compiled loop over the rows: numpy operations on one array per column took ten times as long, half of the time of
+the simulation.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class RecordCodec(Protocol):
         """Return the number of latest ended positions whose records must be kept."""
 
     def encode(self, records: Sequence[Record]) -> Encoded:
-        """Encode records into bodies."""
+        """Return records in their stored form: bodies, and the payloads apart from them."""
 
     def one_by_one(self, records: Iterable[Record]) -> Iterable[Record]:
         """Return records as `decode` would: what is encoded may have several records in one object."""

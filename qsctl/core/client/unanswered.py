@@ -1,12 +1,16 @@
 """Samples written to replicated queues and not yet answered, and when a producer writes them again [QS 7.1.1.2].
 
-Decides: the combined result of the answers of several replicas. A positive answer of any replica is the queue's answer.
-A negative one counts for that replica and that attempt alone: the sample is refused once every reachable replica has
-refused the attempt, and every other one that was sent an attempt has refused the last that it was sent. One that has
-not may have stored the sample, and the queue may go on with its log: there is no answer then. While the queue has no
-master every replica refuses; a sample refused so, or not answered, is written again as another attempt. A queue that
-holds it already drops the copy, by its identity. A sample that replicas pass on to each other may be at one that the
-producer does not reach: where none of those that refuse it is the master, there is no answer either.
+Decides: the combined result of the answers of several replicas.
+
+- A positive answer of any replica is the queue's answer.
+- A negative answer counts for that replica and that attempt alone. The sample is refused once every reachable replica
+  has refused the latest attempt, and every other replica that was sent an attempt has refused the last one that it was
+  sent. A replica that has not refused may have stored the sample, and may become the master: the sample then remains
+  unanswered.
+- While a queue has no master, all its replicas refuse. Replicas forward samples to each other, so that one that the
+  producer does not reach may have the sample: where none of those that refuse is the master, the sample remains
+  unanswered; it is refused if all still refuse it `PATIENCE_NS` after its first attempt.
+- An unanswered sample is written again as another attempt. A queue that has it already drops the copy, by its identity.
 """
 
 from __future__ import annotations

@@ -692,9 +692,10 @@ class Replica:
             self.clients.commit(self.log.commit_index)
 
     def hand_over(self, now: Nanoseconds, *, waits: bool) -> bool:
-        """Let the most up to date of the others be master, for this process ends; false: it does not hold all yet.
+        """Transfer mastership to the most up-to-date other replica, because this process ends.
 
-        `waits`: rather wait for that. Where no other is there, it is master to the end.
+        Returns False only with `waits`: the successor does not have all entries yet; call again. True: done, or this
+        replica is not the master, or there is no successor, and it remains the master until the process has ended.
         """
         successor = None if self.mastery is None else self._hand_over.most_up_to_date(now, self.mastery)
         if successor is None:

@@ -131,17 +131,17 @@ class MemoryGuard:
     """The high and low watermarks of one process's memory.
 
     Args:
-        bound_bytes: producers are held back above it; 0: never.
+        bound_bytes: the resident memory above which producers are held back; 0: never.
         held_count: returns the number of samples in the queues.
-        resident: the resident memory in bytes.
-        free: gives memory back to the system.
+        resident: returns the resident memory in bytes.
+        free: returns free memory to the system.
         clock: returns monotonic nanoseconds.
 
     Attributes:
         bound_bytes: the bound above which producers are held back.
         resident_bytes: the resident memory at the last check.
         is_high: whether producers are held back.
-        held_back_count: the number of times that this began, since the start.
+        held_back_count: the number of times that producers began to be held back, since the start.
     """
 
     def __init__(

@@ -5,11 +5,12 @@ folds them into rows and writes them (`eventlog.recording`). So the service shar
 slow disk with the recorder, the sessions of a service are recorded together, and the folder is finished even if the
 service is killed.
 
-- `recordings.py`: which recording there is: commands, status, log lines, the recorder's process;
-- `reporting.py`: what an engine's process reports, from the beginning on; `_beginning.py`: what it holds then;
-  `_feed.py`: the socket, of which the service never waits for room;
-- `_recorder.py`: the recorder's process; `new_folder.py`: the folder that a recording begins with;
-- `embedded.py`: a service in a state directory, whose commands leave the story in files until the recording is stopped.
+- `recordings.py`: the current recording: its commands, status and log lines, and the recorder's process;
+- `reporting.py`: the reports of an engine's process to the recorder; `_beginning.py`: its contents when the recording
+  begins; `_feed.py`: the socket to the recorder, on which the service never blocks;
+- `_recorder.py`: the recorder's process; `new_folder.py`: the folder of a new recording;
+- `embedded.py`: the recording of a service in a state directory: each command writes its part of the event history to a
+  file, and the command that stops the recording makes the rows from all files.
 
 Invariants: a failure of the recorder, the socket or the folder does not affect the service; payloads are never written.
 

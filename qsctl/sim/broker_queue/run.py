@@ -109,7 +109,7 @@ class BrokerQueueRun:
 
     @property
     def workers(self) -> Sequence[QueueWorker]:
-        """The work of each consumer."""
+        """The working time and the results of each consumer after the warm-up, in their order."""
         return workers_of(self._queue, self.arrays, self._names)
 
     @property

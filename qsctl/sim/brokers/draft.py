@@ -1,4 +1,4 @@
-"""A scenario of a broker's queue as it is written: every value with its origin.
+"""The draft of a scenario for a broker's queue: every value with its origin, to be written as XML.
 
 A value is given by the user, listed by the broker's tool, the broker's default, the broker's fixed behaviour, or
 assumed. Unknown parts of the load are assumed so that the consumers are busy for 70 % of the time: then a setting makes

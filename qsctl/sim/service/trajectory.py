@@ -112,7 +112,7 @@ class ServiceTrajectory:
 
     @property
     def messages(self) -> int:
-        """Arrivals of this trajectory so far."""
+        """The number of messages that have arrived in this trajectory so far."""
         return self._run.messages
 
     def importance(self) -> int:

@@ -100,7 +100,7 @@ def first_mark(header: SegmentHeader) -> int:
 
 
 class SegmentContent(NamedTuple):
-    """The octets of a file, and the places of the intact bodies in them; `header` is None where it is unreadable."""
+    """The octets of a file, and the offsets of the intact bodies in them; `header` is None where it is unreadable."""
 
     header: SegmentHeader | None
     buffer: bytes

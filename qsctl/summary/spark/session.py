@@ -2,7 +2,7 @@
 
 Decides the settings (small jobs start fast, also offline, and in containers whose host name cannot be resolved), their
 precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then the defaults), and the removal of all files at exit. A
-master `sc://…` is a Spark Connect server: then no Java runs here, and the server's own settings are kept.
+master `sc://…` is a Spark Connect server: this process then starts no JVM, and the server keeps its own settings.
 """
 
 from __future__ import annotations

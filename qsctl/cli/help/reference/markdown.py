@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with a heading; a cell is Markdown that may contain `|` and line breaks."""
+    """Return a Markdown table with a heading row; a cell is Markdown that may contain `|` and line breaks."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 

@@ -176,7 +176,7 @@ def enter_queue(state: Any, d: int, node: int, t: int, time_to_live: int) -> Non
 
 @inlined_part
 def has_room(state: Any, c: int, size: int) -> bool:
-    """Return whether a client is connected, and its flow and its G-1 have room for a message."""
+    """Return whether a message may be sent to a client: it is connected; its flow, its G-1 and the broker have room."""
     broker = row(state, 0, STATE)
     if row(broker.clients, c, CLIENT).traits & ABSENT:
         return False

@@ -28,7 +28,7 @@ class UniformSize:
 
 @dataclass(frozen=True, slots=True)
 class LognormalSize:
-    """Lognormal lengths, by the median and the sigma of the logarithm; at most the maximum, at least 1."""
+    """Lognormal lengths with a median and a standard deviation of the logarithm; cut at the maximum, never below 1."""
 
     median_bytes: int
     sigma: float

@@ -1,4 +1,7 @@
-"""P5 and P6: the masters and the committed entries of replicated streams, observed from outside the replicas."""
+"""Invariants P5 and P6 of a world: one master an epoch, and committed entries that are never overwritten.
+
+Both are checked from outside the replicas.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Observer:
         """Note that a service completed one pass."""
 
     def concluded(self) -> None:
-        """Note the end of the world, after the recovery time without faults."""
+        """Note that the simulation of the world has ended, after the recovery time without faults."""
 
 
 class Audience:

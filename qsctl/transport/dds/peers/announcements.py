@@ -82,7 +82,7 @@ class Announcement(NamedTuple):
 
 
 class Policies(NamedTuple):
-    """The policies of an endpoint or a participant that are read, see `Announcement`."""
+    """The QoS policies that are read from the announcement of an endpoint or a participant."""
 
     partitions: tuple[bytes, ...]
     user_data: bytes
