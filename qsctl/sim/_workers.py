@@ -52,8 +52,7 @@ def simulate_in_workers(
     """Run every repetition of the scenario, `workers` at a time; `note` is called with each outcome.
 
     `threads` is the number of threads of each repetition. A stop ends the running repetitions early and skips those
-    that
-    have not begun.
+    that have not begun.
     """
     context = multiprocessing.get_context("spawn")
     halt = context.Event()

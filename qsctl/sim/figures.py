@@ -52,9 +52,8 @@ class Figures:
     are times to the acknowledgment, where messages without one (`unfinished_messages`) are censored (`done_times.py`);
     None where no message is acknowledged. Fields from `time_to_master_ns` on are of clusters: None for other models and
     for a queue without replicas; `broken_rules` is that of the whole cluster. `time_without_master_ns` is the longest
-    time
-    until the next master was elected, None where none was needed. Fields from `duplicates` on are of brokers' queues
-    (`eventlog.run_folder.WorkedQueue`).
+    time until the next master was elected, None where none was needed. Fields from `duplicates` on are of brokers'
+    queues (`eventlog.run_folder.WorkedQueue`).
     """
 
     queue: str

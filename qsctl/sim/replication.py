@@ -164,8 +164,7 @@ def simulate_replication(
     """Run one repetition and write its part of the run folder.
 
     `threads` of them simulate the model's independent parts, where it has any (`egress.runs`); the number of threads
-    does
-    not change the bytes written.
+    does not change the bytes written.
 
     A stop, or Ctrl-C, ends it early: rows and counters up to that instant are written, and the outcome is marked as
     incomplete.

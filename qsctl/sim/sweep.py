@@ -67,8 +67,7 @@ class SweepPlan:
     """A scenario, a grid, and the number of repetitions of each point.
 
     `common_random_numbers`: all points see the same arrivals, so that they differ by their settings alone; otherwise
-    each
-    point has a seed of its own.
+    each point has a seed of its own.
     """
 
     scenario: Scenario
@@ -187,8 +186,7 @@ def run_task(
     """Simulate one repetition at one point and return its figures, one row a queue.
 
     A pure function of its arguments: a retry on any machine returns the same. Arrivals are drawn once in a process for
-    all
-    points that see the same ones.
+    all points that see the same ones.
 
     Args:
         scenario: the scenario of the sweep.

@@ -31,8 +31,7 @@ class Marks(NamedTuple):
     """The magic numbers that begin the frames of one file.
 
     `step` is the difference from one to the next; it is 0 in files of version 0.1, where all are equal. `secret` is
-    added
-    to the checksum's seed.
+    added to the checksum's seed.
     """
 
     first: int

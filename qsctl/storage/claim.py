@@ -96,8 +96,7 @@ class Claim:
         """Check, before stores are reopened, that the directory is still the one that was locked.
 
         The lock is renewed on a file system that was mounted again. While it is not mounted, its mount point is empty
-        or
-        missing; the records must not be considered lost then.
+        or missing; the records must not be considered lost then.
 
         Raises:
             Damaged: the directory is missing, is another one, is used by another service, or is not writable.

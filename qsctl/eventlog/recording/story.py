@@ -39,8 +39,7 @@ class RecordedHeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False)
     """A sample at the beginning.
 
     `attempts` is the number of finished deliveries; the consumer `consumer_guid` has held it since `sent_at_ns`, nil:
-    no
-    consumer. `is_outside`: it has been in the reader cache of a full queue since `at_ns`; else it was enqueued then.
+    no consumer. `is_outside`: it has been in the reader cache of a full queue since `at_ns`; else it was enqueued then.
     """
 
     queue: str

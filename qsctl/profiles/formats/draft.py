@@ -231,8 +231,7 @@ class Drafts:
         """Return a sentence with the probable spelling of an unknown name; empty where no known name resembles it.
 
         The search is slow: each name is searched once, and only a bounded number of names, since a file with more is
-        not
-        of the format.
+        not of the format.
 
         Args:
             name: as it was written.

@@ -189,8 +189,7 @@ class StateDirectory:
         """Return the directory of an instance's files, as its own file has it.
 
         Up to format 2 that file may have the absolute path that the state directory had when the instance began. This
-        is
-        ignored if the files exist here: the state directory was moved, or is a copy of the directory at that path.
+        is ignored if the files exist here: the state directory was moved, or is a copy of the directory at that path.
         """
         here = self.path.resolve()
         if instance.format <= _FORMAT_2 and self._has_files_of(instance):

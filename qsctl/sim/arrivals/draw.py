@@ -84,10 +84,8 @@ def find_step(table: Any, first: int, entries: int, u: float) -> int:
     """Return the index of the first cumulative share above `u`.
 
     The search begins at an entry of the guide table that `quantities.guided` placed behind the shares, at most a few
-    steps
-    before the result (Chen and Asau, "On generating random variates from an empirical distribution", AIIE Transactions
-    6,
-    1974). With the alias method, a small change of one share would change draws everywhere.
+    steps before the result (Chen and Asau, "On generating random variates from an empirical distribution", AIIE
+    Transactions 6, 1974). With the alias method, a small change of one share would change draws everywhere.
     """
     guide = first + 2 * entries
     found = int(table[guide + int(u * float(GUIDES * entries))])

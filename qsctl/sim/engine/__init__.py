@@ -14,8 +14,7 @@ rules, for runs that only count; this package is its test oracle.
 Invariants: records are stored before the messages that depend on them are released; a transaction has the engine's
 records and the changes of its peers, so that a run interrupted after any transaction and continued has the results of a
 single run; the results of a declared procedure are a function of the message alone, so that they are the same after a
-restart; a receiver processes one message at a
-time.
+restart; a receiver processes one message at a time.
 
 Read first: `world.py`.
 """

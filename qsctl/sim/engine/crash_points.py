@@ -298,8 +298,7 @@ class _Explorer:
         """Return the results that each inbound message must have, derived from events instead of records.
 
         These are the results that its receivers or the error database have, and those still to come of messages that
-        were in a
-        database when last seen.
+        were in a database when last seen.
         """
         found: dict[Source, set[Item]] = defaultdict(set)
         for received in self.received:

@@ -1,8 +1,8 @@
 """The environment of a simulated integration engine: senders, receivers, operators, power [CLOVERLEAF].
 
 Decides: the driver's order of steps. Records are stored before messages are released; a sender whose thread does not
-run keeps
-its messages, in order, until it does; a receiver processes one message at a time. Storage takes no virtual time.
+run keeps its messages, in order, until it does; a receiver processes one message at a time. Storage takes no virtual
+time.
 """
 
 from __future__ import annotations

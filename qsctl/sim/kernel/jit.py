@@ -117,8 +117,7 @@ def address_of(array: npt.NDArray[Any]) -> Any:
     """Return the form in which kernels receive an array: its address, or in interpreted mode the array itself.
 
     An array passed to a compiled function is seven numbers, copied at each call from one kernel to the next; an address
-    is
-    one. The caller keeps the array alive, and passes the new address after replacing an array.
+    is one. The caller keeps the array alive, and passes the new address after replacing an array.
     """
     return array.ctypes.data if COMPILED else array
 

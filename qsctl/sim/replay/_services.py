@@ -147,8 +147,7 @@ class Services:
         """Return the service of a delivery that was not recorded of this consumer; its copies draw independently.
 
         The draw depends on the consumer and the delivery alone: an additional delivery elsewhere changes nothing.
-        `origin` is
-        the recorded delivery of the same sample, where the load is resampled.
+        `origin` is the recorded delivery of the same sample, where the load is resampled.
         """
         pool = self._pools.get(consumer) or self._pool_of_all
         if pool is None:

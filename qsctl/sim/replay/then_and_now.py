@@ -22,8 +22,7 @@ class Measured:
     """One measure of one queue; a value is None where it does not exist, such as a wait without a delivery.
 
     `now` is that of the first repetition, which has the recorded load; `low` and `high` are the ends of the central 95
-    % of
-    the other repetitions, whose loads are drawn from the recording (`resampled.py`), None without these. `unit` is
+    % of the other repetitions, whose loads are drawn from the recording (`resampled.py`), None without these. `unit` is
     `messages` or `ns`.
     """
 

@@ -2,9 +2,9 @@
 
 Decides: which assignment is better. Messages wait in front of the translation thread of a process; their number is
 computed by the formula of Pollaczek and Khinchine over the hours of a day; an overloaded process adds a penalty in
-proportion to its excess load. The search
-takes the one move, or exchange of two threads, that helps most, and again, up to a number of moves; its result is then
-simulated against the unchanged scenario, with the same arrivals, and is proposed only if fewer wait.
+proportion to its excess load. The search takes the one move, or exchange of two threads, that helps most, and again, up
+to a number of moves; its result is then simulated against the unchanged scenario, with the same arrivals, and is
+proposed only if fewer wait.
 """
 
 from __future__ import annotations

@@ -24,9 +24,8 @@ class Trajectory(Protocol):
     """One run of a scenario, from its beginning to its horizon.
 
     The importance is an integer that increases as the state approaches the rare event: it is `most` where the queue
-    loses
-    its next message, or has the depth in question. The estimate is unbiased for every importance; the number of runs it
-    needs depends on it.
+    loses its next message, or has the depth in question. The estimate is unbiased for every importance; the number of
+    runs it needs depends on it.
     """
 
     most: int
@@ -63,7 +62,6 @@ class Trajectory(Protocol):
         Args:
             saved: a result of `save`.
             branch: the number of a branch, unique in the run, whose random streams are used from there on; None
-                continues
-                with the run's own.
+                continues with the run's own.
         """
         ...

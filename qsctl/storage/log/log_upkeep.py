@@ -35,8 +35,7 @@ def keep_short(
     """Checkpoint and delete the oldest files until at most `files_max` are left, one step between two yields.
 
     Records may be appended between steps. It ends early where a stream is being compacted, its own files are full or
-    fail,
-    or its needed records are not committed; without `copies`, also where the file has payloads that are held.
+    fail, or its needed records are not committed; without `copies`, also where the file has payloads that are held.
 
     Raises:
         Damaged: the disk refuses the log.

@@ -46,8 +46,7 @@ def admit_ingress(
         share: bytes of ingress buffers for each publisher, or 0 for no limit.
         held: int64[publishers] bytes in the buffers. ring: BUFFERED, the messages in the buffers. cursor: int64[4]:
             first and next place in the ring (both ever growing), the instant at which the input is free, whether the
-            message of the
-            current fan-out was refused (1: by the share, 2: too big).
+            message of the current fan-out was refused (1: by the share, 2: too big).
         refusals: REFUSAL, filled.
         turned: ARRIVAL, filled with the refused rows, every copy of a fanned-out message, with the reason as `tag`'s
             traffic: 1 the share, 2 too big.

@@ -153,8 +153,7 @@ def begin_guaranteed(state: Any, c: int, node: int, t: int) -> None:
     """Record at `t`, when the broker can learn of it, that a reader has begun a guaranteed message.
 
     The library acknowledges it together with those read before; the application acknowledges it after its service time
-    and
-    its delay. Acknowledgments of the application never overtake one another.
+    and its delay. Acknowledgments of the application never overtake one another.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)

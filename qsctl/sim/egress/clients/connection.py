@@ -171,8 +171,7 @@ def pump(state: Any, c: int, t: int, rare: Any, lossy: Any) -> bool:
     `lossy` is None except for a client whose link loses segments.
 
     A guaranteed message of an endpoint is counted and logged as delivered once it is acknowledged, since it may return
-    to
-    the endpoint before.
+    to the endpoint before.
     """
     broker = row(state, 0, STATE)
     clients, queues, nodes = broker.clients, broker.queues, broker.nodes

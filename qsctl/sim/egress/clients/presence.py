@@ -218,10 +218,9 @@ def count_held(state: Any, c: int) -> None:
     """Count the unfinished messages in the queues and the endpoint of a client whose messages are acknowledged.
 
     Messages that left G-1 and are counted by their sending are excluded, see `count_sent`. A message that a durable
-    queue
-    lost (expired, or redelivered the maximum number of times) has no time to acknowledgment, like a discarded message;
-    one
-    moved to a dead message queue is unfinished in that queue, with its age since its arrival at the first one.
+    queue lost (expired, or redelivered the maximum number of times) has no time to acknowledgment, like a discarded
+    message; one moved to a dead message queue is unfinished in that queue, with its age since its arrival at the first
+    one.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)

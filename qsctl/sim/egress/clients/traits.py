@@ -85,8 +85,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
     """Move messages from the endpoint into G-1, one at a time, while window, limit and G-1 allow it at this instant.
 
     Where a message evicts another one from G-1 instead of waiting, the evicted one frees no place in the window before
-    the
-    next event; otherwise one instant would cycle through the whole endpoint. Returns whether the client is blocked.
+    the next event; otherwise one instant would cycle through the whole endpoint. Returns whether the client is blocked.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
@@ -157,8 +156,7 @@ def flows_through(state: Any, c: int, size: int) -> bool:
     """Return whether a guaranteed message can be sent at once: endpoint, G-1 and connection have room for it.
 
     For clients whose only trait is that G-1 holds messages (`HELD_ONLY`), where neither the buffers nor the
-    unacknowledged
-    deliveries of the whole broker are counted.
+    unacknowledged deliveries of the whole broker are counted.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)

@@ -240,8 +240,7 @@ class EgressArrays:
 
         Args:
             numbers: the histograms' numbers: client × 5 + queue for waits; for times to acknowledgment and ages of
-                unfinished
-                messages, `done_place` and `unfinished_place` of the state record, plus the client.
+                unfinished messages, `done_place` and `unfinished_place` of the state record, plus the client.
             messages: the number of messages of each histogram; those not in the blocks have a duration of zero.
         """
         octaves = self.octaves["block"].reshape(-1, OCTAVES)

@@ -123,8 +123,7 @@ def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
 
     The order is by priority and then by position; the weighted scheduler skips a queue without such a message like an
     empty one. With `dequeues` the message is removed from its queue. Where none is found, a timer is set for the end of
-    the
-    first delay.
+    the first delay.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)

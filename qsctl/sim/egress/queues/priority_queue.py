@@ -154,8 +154,7 @@ def fits(state: Any, c: int, size: int, window: int) -> bool:
     """Return whether G-1 admits a message, given those that it holds until they are acknowledged.
 
     All of them count against the flows' windows. Below the minimum burst a message of any size is admitted, else one
-    whose
-    work units fit; an empty queue admits any.
+    whose work units fit; an empty queue admits any.
     """
     queue = row(row(state, 0, STATE).queues, c * 5, QUEUE)
     if queue.length >= window:

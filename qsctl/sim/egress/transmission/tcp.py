@@ -383,8 +383,7 @@ def sent_in_turn(state: Any, c: int, allowed: int, size: int) -> int:
     """Return the number of segments of `size` bytes that may be sent now and arrive in order, none of them lost.
 
     Nothing happens between them: they are sent at one instant, and share one record. 0 where the first of them is lost
-    or
-    out of order, and where the client has readers or a link of its own, which has another pace.
+    or out of order, and where the client has readers or a link of its own, which has another pace.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -600,8 +599,7 @@ def acknowledge_in_turn(state: Any, c: int, place: int, until: int) -> int:
     """Process several acknowledgments of one record in one step; return the time of the last one, or NONE for none.
 
     These are those up to `until`, except the record's last one, of segments of one record and before the last byte of
-    the
-    first message.
+    the first message.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
