@@ -1,4 +1,4 @@
-"""The keys that sign administration commands and letters between members of a cluster, and the files that hold them.
+"""The keys that sign administration commands and replication messages, and the files that hold them.
 
 Decides: what a key and a file of keys are, who may have access to such a file, and how a key is replaced. A file has
 one key a line, newest first: a client signs with the first, a member of a cluster with each, and each is accepted. So

@@ -153,7 +153,10 @@ def test_without_a_key_an_invented_letter_ends_a_mastership(tmp_path: Path, doma
         assert eventually(
             lambda: stranger.send(slave, stranger.invented(slave)) or cluster.roles(QUEUE)[slave][0] > epoch, PATIENCE_S
         )
-        assert "letters between the members of the cluster are not signed" in cluster.services[master].log.read_text()
+        assert (
+            "replication messages between the members of the cluster are not signed"
+            in cluster.services[master].log.read_text()
+        )
     finally:
         cluster.end()
 
@@ -297,7 +300,7 @@ def test_a_member_with_another_key_is_named_until_it_has_the_right_one(
     signed.kill("Cluster_1_C")
     key.write_bytes((tmp_path / "wrong.key").read_bytes())
     signed.services["Cluster_1_C"].start()
-    named = "the letters of Cluster_1_C are refused: its letters are signed with another key"
+    named = "the replication messages of Cluster_1_C are refused: its messages are signed with another key"
 
     def naming() -> set[str]:
         return {each["service"] for each in replicas(qsctl) if named in each["reason"]}

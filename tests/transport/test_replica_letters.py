@@ -213,7 +213,7 @@ def test_fields_behind_the_last_known_one_are_skipped_counted_and_reported_with_
     assert letter == Letter(LETTER_FORMAT, ("A", "B"), (FRAMES[6], FRAMES[1]), VERSION + 1)
     assert box._boundary.skipped_count == 2
     assert [each.kind for each in faults] == [FaultKind.SKIPPED]
-    assert faults[0].reason.startswith("1 fields behind the last of a letter")
+    assert faults[0].reason.startswith("1 fields behind the last of a replication message")
 
 
 @pytest.mark.parametrize("frame", [(), 7, ("later",), (7, S, A), ["vote", S], {"vote": 1}])
@@ -289,7 +289,9 @@ def test_a_letter_that_names_a_member_twice_is_refused() -> None:
     [((("A", "B"), ()), 1), ((LETTER_FORMAT + 1, ("A", "B"), ("of another kind",)), LETTER_FORMAT + 1)],
 )
 def test_a_letter_of_another_format_is_refused_with_what_to_do(letter: object, version: int) -> None:
-    with pytest.raises(Malformed, match=f"a letter of format {version} .*run one version of qsctl on all members"):
+    with pytest.raises(
+        Malformed, match=f"a replication message has format {version}.*run one version of qsctl on all members"
+    ):
         letter_from_octets(msgspec.msgpack.encode(letter), A, none_skipped)
 
 

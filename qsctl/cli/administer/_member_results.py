@@ -67,9 +67,7 @@ class MemberRow:
         "seconds since the latest frame that it confirmed was sent, or since the master's latest frame arrived",
         Heading("Silent", rank=1, shown=_seconds),
     ]
-    version: Annotated[
-        int | None, "version of its letters to the other members", Heading("Version", rank=2, shown=_or_unknown)
-    ]
+    version: Annotated[int | None, "version of its replication messages", Heading("Version", rank=2, shown=_or_unknown)]
     disk: Annotated[
         str | None,
         "ok, hangs (no sync ended within master_timeout), none (a volatile queue)",

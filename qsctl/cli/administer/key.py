@@ -1,4 +1,4 @@
-"""`qsctl key`: files with the secret keys that sign administration commands and letters of clusters."""
+"""`qsctl key`: files with the secret keys that sign administration commands and replication messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL,
     group="key",
-    help="Make and change the keys that sign administration commands and letters of clusters.",
+    help="Make and change the keys that sign administration commands and replication messages.",
 )
 
 FileArgument = Annotated[

@@ -92,14 +92,14 @@ def serve(
     cluster_key: Annotated[
         Path | None,
         _configuration_option(
-            metavar="FILE", help="File of the keys that sign the letters between the members of a cluster."
+            metavar="FILE", help="File of the keys that sign the replication messages between the members of a cluster."
         ),
     ] = None,
     accept_unsigned: Annotated[
         bool,
         _configuration_option(
             "--accept-unsigned",
-            help="Let unsigned letters count, too, while a cluster is given its first key.",
+            help="Accept unsigned replication messages, too, while a cluster is given its first key.",
         ),
     ] = False,
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,

@@ -196,7 +196,7 @@ class Daemon:
             supervisor: notified that the loop runs, and that the service stops.
 
         Raises:
-            Damaged: the disk refuses; the service stops at once, for it must not answer what it cannot store.
+            Damaged: an I/O error occurs; the service stops at once, for it must not answer what it cannot store.
         """
         with _tuned_collector() if self.options.owns_process else nullcontext():
             try:
@@ -258,7 +258,7 @@ class Daemon:
         thread meanwhile.
 
         Raises:
-            Damaged: the disk refuses; the service must stop.
+            Damaged: an I/O error occurs; the service must stop.
         """
         if self._memory.look():
             self._follow_memory()

@@ -77,7 +77,7 @@ class PeerFaults(Protocol):
     """Parts of messages that only later versions know."""
 
     unsigned_count: int
-    """Parts of letters that were accepted without a signature, at a member that has the cluster's key."""
+    """Fragments of replication messages accepted without a signature, at a member that has the cluster's key."""
 
     @property
     def denied(self) -> Mapping[str, int]:
@@ -85,7 +85,7 @@ class PeerFaults(Protocol):
 
     @property
     def refused_letters(self) -> Mapping[str, int]:
-        """The number of parts of letters between replicas without a valid signature, by cause."""
+        """The number of fragments of replication messages without a valid signature, by cause."""
 
 
 class Budget(NamedTuple):
@@ -147,7 +147,7 @@ class ServiceFigures(NamedTuple):
     denied: Mapping[str, int] = _NONE
     """The number of commands without a valid signature, by cause."""
     refused_letters: Mapping[str, int] = _NONE
-    """The number of parts of letters between replicas without a valid signature, by cause."""
+    """The number of fragments of replication messages without a valid signature, by cause."""
 
 
 _GAUGES: Final = {
@@ -181,7 +181,7 @@ _MEMBER_GAUGES: Final[Mapping[str, tuple[str, Callable[[MemberStatus], float | N
         "Age of the latest frame that the member confirmed.",
         lambda each: _in_seconds(each.silent_ns),
     ),
-    "version": ("Version of the member's letters.", lambda each: each.version),
+    "version": ("Version of the member's replication messages.", lambda each: each.version),
     "master_priority": ("The priority of the member as master.", lambda each: each.master_priority),
     "disk_hangs": ("1: no sync of the member's disk ends.", lambda each: _DISK_HANGS.get(each.disk)),
 }
@@ -199,7 +199,7 @@ _TOTALS: Final = {
     "refused_frames": (
         "refused_replica_frames", "Frames between replicas without effect: no replica can have sent them.",
     ),
-    "unsigned": ("unsigned_letters", "Parts of letters between replicas that were accepted without a signature."),
+    "unsigned": ("unsigned_letters", "Fragments of replication messages accepted without a signature."),
     "skipped": ("skipped_parts", "Parts of messages between replicas that only later versions of qsctl know."),
 }  # fmt: skip
 
@@ -345,7 +345,7 @@ def families(parts: Sequence[ServiceFigures], now: Nanoseconds = 0) -> Iterator[
         ),
         (
             "refused_letters",
-            "Parts of letters between replicas without a signature that counts, at a member with the cluster's key.",
+            "Fragments of replication messages without a valid signature, at a member with the cluster's key.",
             LetterDenial,
             "refused_letters",
         ),

@@ -72,9 +72,9 @@ class StartOptions:
     master_priority: int = 0
     """The priority of the service as master of replicated queues."""
     cluster_key_file: Path | None = None
-    """The keys that sign the letters between the members of the cluster."""
+    """The keys that sign the replication messages between the members of the cluster."""
     accepts_unsigned: bool = False
-    """Whether letters without a signature are accepted beside signed ones."""
+    """Whether replication messages without a signature are accepted beside signed ones."""
     discards_damaged: bool = False
     """Whether to continue with the intact records after a loss; else the service does not start."""
     without_tcp: bool = False
@@ -91,7 +91,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         NotFound, Refused, InvalidInput: a key file cannot be used.
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
         Unavailable: DDS cannot start, or the metrics port is not available.
-        Damaged: the stored state cannot be read, or the disk refuses.
+        Damaged: the stored state cannot be read, or an I/O error occurs.
     """
     members = members_of(configuration, options.members, joins=options.joins)
     is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0

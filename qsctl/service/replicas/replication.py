@@ -118,7 +118,7 @@ class Replication:
 
     Raises:
         Refused: the number of named members is not `queue_instances`, or this service is not among them.
-        Damaged: the disk refuses.
+        Damaged: an I/O error occurs.
     """
 
     def __init__(
@@ -300,8 +300,8 @@ class Replication:
                 "another_replica_of_this_name",
                 now,
                 name=self.member.name,
-                text="the other members hear the one of the two that they heard first, and refuse the letters of the "
-                "other; end the one that is not to be the member",
+                text="the other members accept the one of the two that they discovered first, and refuse the "
+                "replication messages of the other; stop the one that is not to be the member",
             )
         peers = frozenset[str].intersection(*(link.peers for link in links))
         first = peers.difference(*(link.joining for link in links))
@@ -314,9 +314,11 @@ class Replication:
                 link.send(sorted(link.peers), self.membership.names, ())
 
     def _unproven(self) -> str:
-        """Return which members' letters are refused, and why; empty: none's."""
+        """Return the members whose replication messages are refused, and why; empty: there are none."""
         refused = {name: denial for link in self._links.values() for name, denial in link.unproven.items()}
-        return "; ".join(f"the letters of {name} are refused: {REASONS[refused[name]]}" for name in sorted(refused))
+        return "; ".join(
+            f"the replication messages of {name} are refused: {REASONS[refused[name]]}" for name in sorted(refused)
+        )
 
     def _adopt(self) -> None:
         names = self.membership.names

@@ -38,8 +38,8 @@ def places_of_configuration(
         settings: interface, peers and lease for every domain.
         administration_domain_id: turns administration on in this domain also where the file disables it [QS Table 4.1].
         without_tcp: whether participants configured for plain TCP use UDP only.
-        cluster_key_file: the keys that sign the letters between members of a cluster.
-        accepts_unsigned: whether letters without a signature are accepted too.
+        cluster_key_file: the keys that sign the replication messages between members of a cluster.
+        accepts_unsigned: whether replication messages without a signature are accepted too.
 
     Raises:
         Refused: a participant requires DDS Security, TLS or a transport that is not available here, or two participants
@@ -107,8 +107,9 @@ def warnings_for(settings: DomainSettings, places: ServicePlaces, *, is_member: 
         lack = "are accepted without a signature" if places.accepts_unsigned else "are not signed"
         remedy = "leave --accept-unsigned out" if places.accepts_unsigned else "give all members a --cluster-key"
         warnings.append(
-            f"letters between the members of the cluster {lack}: every peer that reaches their domain can write in a "
-            "member's name, end masterships, become the master, lose accepted samples and deliver invented ones; "
+            f"replication messages between the members of the cluster {lack}: every peer that reaches their domain can "
+            "write in a member's name, end masterships, become the master, lose accepted samples and deliver invented "
+            "ones; "
             f"{remedy}"
         )
     return warnings

@@ -37,7 +37,7 @@ class RandomFaults:
     restarts: float = 0.0
     """The instances are restarted in turn, each after it has handed over."""
     upgrades: float = 0.0
-    """The same, each with the letters of another version: an upgrade or a downgrade."""
+    """The same, each with the replication messages of another version: an upgrade or a downgrade."""
     members: float = 0.0
     """Requests to add, promote and remove members of the replication groups."""
     elections: float = 0.0

@@ -231,7 +231,7 @@ class FaultGenerator:
             self._add(now + self._random.randint(0, SHORT_NS), Verb.STRANGER, self._random.choice([*Forgery]), who)
 
     def _upgrade(self, now: Nanoseconds) -> None:
-        """Restart the services with the letters of another version; sometimes that ends before the last of them."""
+        """Restart the services with the replication messages of another version; sometimes not all of them."""
         version = self._random.choice([VERSION, self._random.randint(EARLIEST, VERSION)])
         count = self._random.choice([len(self._services), self._random.randint(1, len(self._services))])
         for each in self._services[:count]:

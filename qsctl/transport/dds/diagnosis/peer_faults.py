@@ -37,7 +37,7 @@ class FaultKind(StrEnum):
     UNAUTHORIZED = "unauthorized_commands"
     """A peer sent a command without a valid signature to a service that requires one."""
     UNPROVEN = "refused_letters"
-    """A peer sent a letter between replicas in a member's name without a valid signature of the cluster's key."""
+    """A peer sent a replication message in a member's name without a valid signature of the cluster's key."""
     SKIPPED = "skipped_of_later_version"
     """A peer of a later version sent what this version does not know; the rest of its message was used."""
     LIBRARY = "dds_messages"

@@ -58,12 +58,12 @@ class LetterDenial(StrEnum):
 
 
 REASONS: Final = {
-    LetterDenial.UNSIGNED: "its letters are not signed: give it the cluster's key with --cluster-key",
-    LetterDenial.UNKNOWN_KEY: "its letters are signed with another key: give all members the same --cluster-key",
-    LetterDenial.WRONG_SIGNATURE: "a letter was changed on its way, or invented",
-    LetterDenial.OTHER_RUN: "a letter is for another process: this one has just started, or the letter is a copy",
-    LetterDenial.REPLAYED: "a letter came before: this is a copy of it",
-    LetterDenial.LATE: f"more than {WINDOW_COUNT:,} later parts of letters came before",
+    LetterDenial.UNSIGNED: "its messages are not signed: give it the cluster's key with --cluster-key",
+    LetterDenial.UNKNOWN_KEY: "its messages are signed with another key: give all members the same --cluster-key",
+    LetterDenial.WRONG_SIGNATURE: "a message was changed on its way, or invented",
+    LetterDenial.OTHER_RUN: "a message is for another process: this one has just started, or the message is a copy",
+    LetterDenial.REPLAYED: "a message arrived before: this is a copy of it",
+    LetterDenial.LATE: f"more than {WINDOW_COUNT:,} later fragments of messages arrived before",
 }
 """What each reason means, for the log and for the status of replicas."""
 

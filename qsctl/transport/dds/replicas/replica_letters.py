@@ -174,7 +174,9 @@ def pieces_of(
     """
     data = _encode(letter)
     if len(data) > LETTER_BYTES_MAX:
-        raise OverflowError(f"a letter of {len(data)} octets")
+        raise OverflowError(
+            f"a replication message of {len(data)} octets is too long: at most {LETTER_BYTES_MAX} are allowed"
+        )
     count = -(-len(data) // PIECE_BYTES_MAX)
     for index in range(count):
         part = data[index * PIECE_BYTES_MAX : (index + 1) * PIECE_BYTES_MAX]
@@ -190,18 +192,20 @@ def piece_from_octets(data: bytes) -> Piece:
         Malformed: the octets are not a fragment of a message.
     """
     if data[:2] != ENCAPSULATION[:2] or len(data) < _HEAD_BYTES:
-        raise Malformed(f"{len(data)} octets are not a part of a letter between replicas")
+        raise Malformed(f"{len(data)} octets are not a fragment of a replication message")
     (length,) = _LENGTH.unpack_from(data, len(ENCAPSULATION))
     if not 0 < length <= len(data) - _HEAD_BYTES:
-        raise Malformed(f"a piece announces {length} octets, and there are {len(data) - _HEAD_BYTES}")
+        raise Malformed(f"a fragment states {length} octets, and has {len(data) - _HEAD_BYTES}")
     try:
         piece = _decode_piece(data[_HEAD_BYTES : _HEAD_BYTES + length])
     except UNREADABLE as error:
-        raise Malformed(f"a piece of a letter between replicas: {error}") from error
+        raise Malformed(f"a fragment of a replication message cannot be decoded: {error}") from error
     if not (0 <= piece.index < piece.count <= LETTER_BYTES_MAX // PIECE_BYTES_MAX and piece.number >= 0):
-        raise Malformed(f"piece {piece.index} of {piece.count} of letter {piece.number}")
+        raise Malformed(
+            f"fragment {piece.index} of {piece.count} of replication message {piece.number} is out of range"
+        )
     if not 0 < len(piece.data) <= PIECE_BYTES_MAX:
-        raise Malformed(f"a piece of {len(piece.data)} octets")
+        raise Malformed(f"a fragment has {len(piece.data)} octets; 1 to {PIECE_BYTES_MAX} are allowed")
     return piece
 
 
@@ -219,24 +223,27 @@ def letter_from_octets(data: bytes, sender: str, skip: Callable[[str], object]) 
     try:
         received = _decode_letter(data)
     except UNREADABLE as error:
-        raise Malformed(_of_another_format(data) or f"a letter between replicas: {error}") from error
+        raise Malformed(_of_another_format(data) or f"a replication message cannot be decoded: {error}") from error
     if received.format != LETTER_FORMAT:
         raise Malformed(_of_another_format(data))
     if len(received.members) > MEMBERS_MAX or len(set(received.members)) < len(received.members):
-        raise Malformed(f"a letter names {len(received.members)} members")
+        raise Malformed(
+            f"a replication message lists {len(received.members)} members, "
+            f"of which at most {MEMBERS_MAX} are allowed, each once"
+        )
     _check_numbers(received.version)
-    _skip_fields("a letter", data, len(Letter.__struct_fields__), received.version, skip)
+    _skip_fields("a replication message", data, len(Letter.__struct_fields__), received.version, skip)
     frames: list[Frame] = []
     for raw in received.frames:
         try:
             frame = _decode_frame(raw)
         except UNREADABLE as error:
             if (kind := _unknown_kind(raw)) is None:
-                raise Malformed(f"a frame between replicas: {error}") from error
+                raise Malformed(f"a frame of a replication message cannot be decoded: {error}") from error
             skip(f"a frame of kind {kind!r} of a member of version {received.version}")
             continue
         if frame.sender != sender:
-            raise Malformed(f"a frame of {frame.sender!r} in a letter of {sender!r}")
+            raise Malformed(f"a frame is of {frame.sender!r}, and its replication message is of {sender!r}")
         _check(frame)
         _skip_fields(f"{type(frame).__name__}", raw, 1 + len(frame.__struct_fields__), received.version, skip)
         frames.append(frame)
@@ -275,7 +282,7 @@ def _of_another_format(data: bytes) -> str:
     if version == LETTER_FORMAT:
         return ""
     return (
-        f"a letter of format {version} between replicas, and this service reads format {LETTER_FORMAT}: "
+        f"a replication message has format {version}, and this service reads format {LETTER_FORMAT}: "
         "run one version of qsctl on all members of a cluster"
     )
 
@@ -287,11 +294,11 @@ def _check(frame: Frame) -> None:
             _check_numbers(frame.previous_index, frame.previous_epoch, frame.commit_index, frame.sent_at_ns)
             _check_records(frame.records, frame.previous_epoch, frame.epoch)
             if frame.previous_epoch > frame.epoch:
-                raise Malformed("entries behind one of a later epoch")
+                raise Malformed("entries follow one of a later epoch")
         case Heartbeat():
             _check_numbers(frame.index, frame.index_epoch, frame.commit_index, frame.sent_at_ns)
             if frame.index_epoch > frame.epoch:
-                raise Malformed("a heartbeat behind an entry of a later epoch")
+                raise Malformed("a heartbeat follows an entry of a later epoch")
         case Snapshot():
             _check_numbers(frame.index, frame.index_epoch, frame.sent_at_ns)
             _check_records(frame.records, 0, frame.epoch)
@@ -302,7 +309,9 @@ def _check(frame: Frame) -> None:
             _check_numbers(frame.index, frame.index_epoch, frame.mark, frame.first, frame.sent_at_ns)
             _check_records(frame.records, 0, frame.epoch)
             if not frame.index or not frame.records or frame.first + len(frame.records) > frame.count:
-                raise Malformed(f"records {frame.first} on of {frame.count} of a snapshot")
+                raise Malformed(
+                    f"{len(frame.records)} records from {frame.first} on do not fit a snapshot of {frame.count}"
+                )
             began = frame.records[0]
             if not frame.first and (not isinstance(began, EpochBegan) or began.epoch != frame.index_epoch):
                 raise Malformed("a snapshot does not begin with its epoch")
@@ -316,7 +325,9 @@ def _check(frame: Frame) -> None:
             _check_numbers(frame.run, frame.last_epoch, frame.last_index, frame.answers or 0, *frame.left)
             _check_numbers(frame.floor_epoch, frame.floor_index)
             if len(frame.left) > LEFT_MAX:
-                raise Malformed(f"a replica that left {len(frame.left)} groups")
+                raise Malformed(
+                    f"a replica reports {len(frame.left)} groups that it left; at most {LEFT_MAX} are allowed"
+                )
         case Relayed():
             write = frame.write
             _check_numbers(write.lifespan_ns, write.attempt, write.flags, write.identity.sequence_number)
@@ -332,24 +343,24 @@ def _check(frame: Frame) -> None:
 def _check_numbers(*numbers: int) -> None:
     for number in numbers:
         if not 0 <= number <= NUMBER_MAX:
-            raise Malformed(f"the number {number} in a frame of a replica")
+            raise Malformed(f"a number in a frame is {number}; 0 to {NUMBER_MAX} are allowed")
 
 
 def _check_guids(*guids: bytes) -> None:
     for guid in guids:
         if len(guid) != GUID_SIZE_BYTES:
-            raise Malformed(f"a GUID of {len(guid)} octets")
+            raise Malformed(f"a GUID has {len(guid)} octets; {GUID_SIZE_BYTES} are allowed")
 
 
 def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
     for record in records:
         if type(record) is EpochBegan:
             if not latest <= record.epoch <= epoch:
-                raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}")
+                raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}, after epoch {latest}")
             latest = record.epoch
         elif type(record) is Enqueued:
             if record.payload_from is not None:  # a replica keeps all payloads, and leaves them out as `Ordered`
-                raise Malformed("an entry whose payload is somewhere else")
+                raise Malformed("an entry refers to a payload that it does not contain")
             if record.related_source_guid is not NIL_GUID:
                 _check_guids(record.related_source_guid)
             _check_numbers(record.enqueued_at_ns, record.expires_at_ns, record.flags, record.dead_letter_position)
@@ -370,17 +381,17 @@ def _check_records(records: Sequence[Entry], latest: int, epoch: int) -> None:
         elif type(record) is MembersChanged:
             names = (*record.voters, *record.learners)
             if not record.voters or len(set(names)) < len(names):
-                raise Malformed("a list of members without voters, or with a name twice")
+                raise Malformed("a list of members has no voters, or a name twice")
         elif type(record) is ConfigurationKnown:
             try:
                 check_hostable(record)
             except QsctlError as error:
-                raise Malformed(f"a configuration that no service can have: {error.message}") from error
+                raise Malformed(f"a configuration cannot be hosted: {error.message}") from error
 
 
 def _check_run(run: RunRecord | OrderedRun) -> None:
     if not 0 < run.count <= RUN_COUNT_MAX:
-        raise Malformed(f"an entry of {run.count} samples")
+        raise Malformed(f"an entry has {run.count} samples; 1 to {RUN_COUNT_MAX} are allowed")
     if isinstance(run, EnqueuedRun | OrderedRun):
         _check_numbers(run.enqueued_at_ns, run.expires_at_ns, run.flags)
         _check_numbers(run.identity.sequence_number + run.count, run.position + run.count)
@@ -389,11 +400,11 @@ def _check_run(run: RunRecord | OrderedRun) -> None:
     elif isinstance(run, AssignedRun):
         _check_numbers(run.position + run.count)
         if not run.consumers:
-            raise Malformed("samples that are assigned to no consumer")
+            raise Malformed("samples are assigned, and no consumer is named")
     elif isinstance(run, RemovedRun):
         _check_numbers(run.position + run.count * run.step)
         if not run.step:
-            raise Malformed("samples of one position")
+            raise Malformed("the samples of an entry have one position")
 
 
 class Assembly:
