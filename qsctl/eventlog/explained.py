@@ -25,7 +25,7 @@ REASONS: Final = {
     "subscriptions-set": "a client has 80 % of the subscriptions that its profile allows",
     "too-many-subscriptions": "topics beyond the profile's max-subscriptions: refused, their messages do not come",
     "master-elected": "a service instance became master of a replicated queue; peak: the longest time without one",
-    "instance-ended": "a service instance lost its power, or ended itself because its disk refused",
+    "instance-ended": "a service instance lost its power, or ended itself because of an I/O error",
     "rule-broken": "something that the cluster must keep does not hold: see the verdicts",
     "longest-stall": "samples waited, and nothing was accepted or delivered",
     "returned": "G-1 was full and its oldest message went back (guaranteed-overflow redeliver), or a consumer rejected "

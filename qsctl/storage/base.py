@@ -24,7 +24,7 @@ from qsctl.storage.damage import DamageReport
 Sync: TypeAlias = Callable[[], None]
 """The sync that makes written records as durable as configured; called once, in any thread.
 
-Raises Damaged: the disk refuses; what was written may or may not be there.
+Raises Damaged: an I/O error occurs; what was written may or may not be there.
 """
 
 
@@ -95,7 +95,7 @@ class Storage(Protocol):
         not deleted.
 
         Raises:
-            Damaged: the disk refused; the old content stays.
+            Damaged: an I/O error occurred; the old content stays.
         """
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
@@ -105,7 +105,7 @@ class Storage(Protocol):
         compacting the store meanwhile cancels the compaction.
 
         Raises:
-            Damaged: the disk refused; the old content stays.
+            Damaged: an I/O error occurred; the old content stays.
         """
 
     def renew(self, keep: Iterable[Record]) -> None:
@@ -114,7 +114,7 @@ class Storage(Protocol):
         For a store that was reopened after a failed write or sync.
 
         Raises:
-            Damaged: the disk refused; the call can be repeated after the store was reopened.
+            Damaged: an I/O error occurred; the call can be repeated after the store was reopened.
         """
 
     def abandon(self) -> None:
@@ -139,7 +139,7 @@ class DatabaseStorage(Storage, Protocol):
         If the process dies during the call, a prefix of the batch may remain; none of it was acknowledged.
 
         Raises:
-            Damaged: the disk refused; nothing of the batch will be loaded.
+            Damaged: an I/O error occurred; nothing of the batch will be loaded.
         """
 
 

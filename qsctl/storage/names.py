@@ -212,7 +212,7 @@ def unshare(path: Path, disk: FileSystem = HOST) -> None:
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the disk refuses; the file is as before.
+        OSError: an I/O error occurs; the file is as before.
     """
     found = disk.status_at(path)
     if found is None or (found.is_plain and found.name_count < _SHARED_COUNT):
@@ -225,7 +225,7 @@ def read_whole(path: Path, disk: FileSystem = HOST, size_bytes: int = -1) -> byt
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the file does not exist, or the disk refuses.
+        OSError: the file does not exist, or an I/O error occurs.
     """
     refuse_link(path, disk)
     descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -245,7 +245,7 @@ def write_whole(path: Path, suffix: str, data: bytes, disk: FileSystem = HOST) -
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the disk refuses; the file is as before.
+        OSError: an I/O error occurs; the file is as before.
     """
     temporary = path.with_name(path.name + suffix)
     descriptor = open_private(temporary, os.O_WRONLY | os.O_TRUNC, disk)
@@ -269,7 +269,7 @@ def write_all(
     `unit_bytes`.
 
     Raises:
-        OSError: the disk refuses, or accepts nothing.
+        OSError: an I/O error occurs, or nothing is written.
     """
     view = memoryview(data)
     while view:

@@ -49,7 +49,7 @@ class Register:
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
-        Damaged: the disk refuses.
+        Damaged: an I/O error occurs.
     """
 
     def __init__(self, path: Path, disk: FileSystem = HOST) -> None:

@@ -236,7 +236,7 @@ class StateDirectory:
 
         Raises:
             Damaged: they are damaged. They are optional for the service.
-            DiskFailed: the disk refuses.
+            DiskFailed: an I/O error occurs.
         """
         try:
             found = self._statistics_file.read_bytes()
@@ -259,7 +259,7 @@ class StateDirectory:
         """Return the last command's summary of the instance at rest, see `at_rest`.
 
         Raises:
-            OSError: it does not exist, or the disk refuses.
+            OSError: it does not exist, or an I/O error occurs.
         """
         return self._index_file.read_bytes()
 
@@ -267,7 +267,7 @@ class StateDirectory:
         """Write the summary of the instance at rest; an earlier one is deleted even if this fails.
 
         Raises:
-            OSError, InvalidInput: the disk refuses, or the path is not a plain file.
+            OSError, InvalidInput: an I/O error occurs, or the path is not a plain file.
         """
         temporary = self._index_file.with_name(self._index_file.name + ".tmp")
         try:
@@ -282,7 +282,7 @@ class StateDirectory:
         """Delete the summary, before the instance changes.
 
         Raises:
-            DiskFailed: the disk refuses.
+            DiskFailed: an I/O error occurs.
         """
         try:
             self._index_file.unlink(missing_ok=True)

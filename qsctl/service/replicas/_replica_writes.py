@@ -127,7 +127,7 @@ class ReplicaWrites:
         """Finish the requested writes, and close the log.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         self.go_on(waits=True)
         self._syncs.close()

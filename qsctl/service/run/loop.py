@@ -107,7 +107,7 @@ class ServiceLoop:
         """Run one whole turn, and return its messages and events, whose records are durable.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         self.begin(inbox)
         self.finish()
@@ -135,7 +135,7 @@ class ServiceLoop:
             poll: returns a share of what has come for the engine.
 
         Raises:
-            Damaged: the disk refuses; the service must stop.
+            Damaged: an I/O error occurs; the service must stop.
         """
         hears = False
         if self._replication is None:
@@ -160,7 +160,7 @@ class ServiceLoop:
         """Let the engine receive messages and process deadlines, and start to store its records.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         self._turn.receive(inbox)
         while True:
@@ -180,7 +180,7 @@ class ServiceLoop:
         """Return the finished turns, in order: send their messages, report their events.
 
         Raises:
-            Damaged: the disk refused; the service must stop.
+            Damaged: an I/O error occurred; the service must stop.
         """
         self._go_on()
         if self._replication is not None:
@@ -197,7 +197,7 @@ class ServiceLoop:
         """Wait until all begun turns are durable; `pop_finished` returns them.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         self._go_on()
         while self._syncing is not None:
@@ -207,7 +207,7 @@ class ServiceLoop:
         """Wait until all begun turns are durable, and return those that were not returned yet.
 
         Raises:
-            Damaged: the disk refused; the service must stop.
+            Damaged: an I/O error occurred; the service must stop.
         """
         self.finish()
         return self.pop_finished()
@@ -216,7 +216,7 @@ class ServiceLoop:
         """Sync deferred writes, which wait for the next turn's sync, if no turn is in progress.
 
         Raises:
-            Damaged: the disk refuses; the service must stop.
+            Damaged: an I/O error occurs; the service must stop.
         """
         if self.is_idle:
             self.stores.sync()
@@ -225,7 +225,7 @@ class ServiceLoop:
         """Do the work that is postponed to idle times: deferred syncs, and a compaction if worthwhile.
 
         Raises:
-            Damaged: the disk refuses; the service must stop.
+            Damaged: an I/O error occurs; the service must stop.
         """
         self.sync_deferred()
         if self.recovery.is_needed:

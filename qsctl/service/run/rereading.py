@@ -93,7 +93,7 @@ class Rereading:
         except (OSError, ValueError) as error:  # the files may be moved, cut and replaced while they are read
             self._found = InvalidInput(
                 f"the configuration cannot be read: {type(error).__name__}: {error}",
-                remedy="Send SIGHUP again once its files are there.",
+                remedy="Send SIGHUP again once its files exist.",
             )
         self._transport.wake()
 

@@ -174,7 +174,7 @@ class StoreFiles:
 
         Raises:
             InvalidInput, Refused: as from `stem`.
-            Damaged: records are lost, or the disk refuses.
+            Damaged: records are lost, or an I/O error occurs.
         """
         register = self._register(place.is_persistent)
         known = register.extent(self._entry(name, place))
@@ -198,7 +198,7 @@ class StoreFiles:
 
         Raises:
             Refused: another service uses it, or the directory cannot be written.
-            Damaged: records are lost, or the disk refuses.
+            Damaged: records are lost, or an I/O error occurs.
         """
         self.hold()
         known = self._register(True).extent(self._service_file.name)
@@ -264,7 +264,7 @@ class StoreFiles:
 
         Raises:
             InvalidInput: a name cannot be part of a file's.
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         register = self._register(True)
         stem = replicas_stem(self.directory, self.filesystem.file_prefix, self.application_name, self._disk)
@@ -318,7 +318,7 @@ class StoreFiles:
         """Run a write; if the disk is full, release the reserve and repeat it.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             return do()
@@ -331,7 +331,7 @@ class StoreFiles:
         """Close the logs, then release the lock on the files.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             for is_persistent, log in self.logs.items():
@@ -369,7 +369,7 @@ class StoreFiles:
         also those in this process's log.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         own = log_stem(self.directory, self.filesystem.file_prefix, self.application_name, disk=self._disk)
         register = self._register(True)

@@ -42,7 +42,7 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
 
     Raises:
         InvalidInput, Refused: a persistent queue cannot have files of its own.
-        Damaged: stored records are lost and the user has not accepted that, or the disk refuses.
+        Damaged: stored records are lost and the user has not accepted that, or an I/O error occurs.
     """
     with _many_new_objects():
         service_records = list(stores.load_service())

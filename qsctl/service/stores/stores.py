@@ -85,7 +85,7 @@ class Stores:
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
         Refused: another service uses the files, or the directory cannot be written.
-        Damaged: records are lost, or the disk refuses.
+        Damaged: records are lost, or an I/O error occurs.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Stores:
         Raises:
             InvalidInput: a name cannot be part of a file's.
             Refused: another service uses the files, or the directory cannot be written.
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         files = self.files
         if any(each.settings.persistence.kind is PersistenceKind.PERSISTENT for each in self._places.values()):
@@ -167,7 +167,7 @@ class Stores:
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
             Refused: two persistent queues would have the same files, or another service uses them.
-            Damaged: records are lost, or the disk refuses.
+            Damaged: records are lost, or an I/O error occurs.
         """
         self._places = places
         if any(place.is_persistent for place in places.values()):
@@ -195,7 +195,7 @@ class Stores:
             found: the incarnation in the records of each queue that has records; nil where they have none.
 
         Raises:
-            Damaged: records are lost and the user has not accepted that, or the disk refuses.
+            Damaged: records are lost and the user has not accepted that, or an I/O error occurs.
         """
         for name, incarnation in found.items():
             if name in self._opened:
@@ -233,7 +233,7 @@ class Stores:
         """Copy the logs' records of queues that are no longer hosted to files of their own, to be kept.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         opened = {store.stem.name for store in self.queues.values() if isinstance(store, LoggedStorage)}
         for log in self.files.logs.values():
@@ -415,7 +415,7 @@ class Stores:
         `service` is the whole configuration. It and the snapshots must include the effect of every stored record.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         if self.service and (self.service.worth_compacting() or (all_damaged and self.service.damage)):
             self.service.compact(service)
@@ -513,7 +513,7 @@ class Stores:
         """Close all files.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             for name, store in self.queues.items():
@@ -544,7 +544,7 @@ class Stores:
         """Open the store of a failed queue again, to read its content.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         self.files.claim.hold_again()
         self.queues[name].abandon()

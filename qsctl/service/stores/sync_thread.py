@@ -75,7 +75,7 @@ class SyncThread:
         """Run a sync, or start it in the other thread; return whether it has finished. None may be in progress.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         if self._quick_syncs.do(sync):
             return True
@@ -96,7 +96,7 @@ class SyncThread:
         """Wait for the sync in the other thread.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         assert self._sync is not None
         sync, self._sync = self._sync, None

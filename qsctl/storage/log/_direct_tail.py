@@ -67,7 +67,7 @@ class DirectTail:
         """Write the buffered octets; they are durable after `fdatasync`.
 
         Raises:
-            OSError: the disk refuses; any part may have been written.
+            OSError: an I/O error occurs; any part may have been written.
         """
         with self._lock:
             if not self._pending:

@@ -41,7 +41,7 @@ class LogReader:
         """Return place, body and payload of a stream's records behind an index, from one file or (None) from all.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         content, buffers = self._read() if file is None else self._read_file(file)
         places = content.places.get(number, [])

@@ -53,7 +53,7 @@ class WrittenFile:
         """Append at the end, which is at `offset`; write at once where the disk may have no space for it later.
 
         Raises:
-            OSError: the disk refuses; the caller must cut the file.
+            OSError: an I/O error occurs; the caller must cut the file.
         """
         end = offset + len(data)
         self._reserve(end)
@@ -74,7 +74,7 @@ class WrittenFile:
         """Truncate the file.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         if self._tail is not None:
             self._tail.cut(size_bytes)
@@ -90,7 +90,7 @@ class WrittenFile:
         """Write the buffered octets to the operating system, without a sync.
 
         Raises:
-            OSError: the disk refuses; any part may have been written.
+            OSError: an I/O error occurs; any part may have been written.
         """
         if self._tail is not None:
             self._tail.flush()
@@ -99,7 +99,7 @@ class WrittenFile:
         """Write the buffered octets and make the file durable.
 
         Raises:
-            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
+            OSError: an I/O error occurs; it is unknown which writes since the last sync are durable.
         """
         self.flush()
         self._disk.sync(self._descriptor)
@@ -108,7 +108,7 @@ class WrittenFile:
         """Return the frame header at `offset` and its body, which is shorter where the file ends.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         return read_frame(self._descriptor, offset, self._disk)
 

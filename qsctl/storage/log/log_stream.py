@@ -147,7 +147,7 @@ class LogStream:
 
         Raises:
             ValueError: it does not match its checksum.
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         location = self.usage.locations.get(position)
         if location is None:

@@ -26,7 +26,7 @@ Streams: TypeAlias = Callable[[], Sequence[LoggedStorage] | None]
 """The streams of a log that are open now; None: one of them cannot write for now."""
 
 OnFailure: TypeAlias = Callable[[LoggedStorage, Damaged], None]
-"""Called with a stream whose own files the disk refuses."""
+"""Called with a stream whose own files could not be written, and the error."""
 
 
 def keep_short(
@@ -38,7 +38,7 @@ def keep_short(
     fail, or its needed records are not committed; without `copies`, also where the file has payloads that are held.
 
     Raises:
-        Damaged: the disk refuses the log.
+        Damaged: an I/O error occurs at the log.
     """
     while (opened := streams()) is not None and not any(stream.is_compacting for stream in opened):
         _drop_unneeded(log, opened)
@@ -73,7 +73,7 @@ def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> No
     """Delete all files without held payloads, the current file among them.
 
     Raises:
-        Damaged: the disk refuses the log.
+        Damaged: an I/O error occurs at the log.
     """
     if log.last_file >= 0 and log.has_records:
         log.seal()
@@ -88,7 +88,7 @@ def checkpoint_all(
     """Copy all that the log has of these streams, which are not open, to their own files.
 
     Raises:
-        Damaged: records are lost in those, see `LoggedStorage`, or the disk refuses.
+        Damaged: records are lost in those, see `LoggedStorage`, or an I/O error occurs.
     """
     with_records = [name for name in names if any(True for _ in log.records(log.stream(name).number))]
     if not with_records:
@@ -118,7 +118,7 @@ def carry_over(
     Returns the damage that was found in the log.
 
     Raises:
-        Damaged: records are lost, see `WriteAheadLog`, or the disk refuses; the call can be repeated.
+        Damaged: records are lost, see `WriteAheadLog`, or an I/O error occurs; the call can be repeated.
     """
     log = WriteAheadLog(stem, settings, known, discards_damaged=discards_damaged, disk=disk)
     try:

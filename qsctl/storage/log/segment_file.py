@@ -237,7 +237,7 @@ def create_segment(path: Path, header: SegmentHeader, disk: FileSystem) -> int:
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the disk refuses; the file was deleted again.
+        OSError: an I/O error occurs; the file was deleted again.
     """
     descriptor = open_private(path, os.O_RDWR | os.O_TRUNC, disk)
     try:
@@ -261,7 +261,7 @@ def allocate(descriptor: int, offset: int, size_bytes: int, disk: FileSystem) ->
     """Allocate disk blocks, which read as zeros; return False where the file system cannot, or has too few.
 
     Raises:
-        OSError: the disk refuses.
+        OSError: an I/O error occurs.
     """
     try:
         disk.allocate(descriptor, offset, size_bytes)
@@ -277,7 +277,7 @@ class Replacement:
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the disk refuses.
+        OSError: an I/O error occurs.
     """
 
     def __init__(self, path: Path, header: SegmentHeader, disk: FileSystem) -> None:
@@ -294,7 +294,7 @@ class Replacement:
         """Append bodies; the file is synced at intervals, so that the last sync is short.
 
         Raises:
-            OSError: the disk refuses; the temporary file was deleted.
+            OSError: an I/O error occurs; the temporary file was deleted.
         """
         try:
             for batch in _batches(bodies):
@@ -313,7 +313,7 @@ class Replacement:
         """Rename the file to its name, atomically and durably, replacing an older one; return its size.
 
         Raises:
-            OSError: the disk refuses; the older file stays.
+            OSError: an I/O error occurs; the older file stays.
         """
         try:
             if self.header.is_base:
@@ -344,7 +344,7 @@ def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes], 
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the disk refuses; the file is as before.
+        OSError: an I/O error occurs; the file is as before.
     """
     replacement = Replacement(path, header, disk)
     replacement.add(bodies)
@@ -368,7 +368,7 @@ def read_frame_of(path: Path, offset: int, disk: FileSystem) -> tuple[tuple[int,
 
     Raises:
         InvalidInput: a symbolic link or a device is at the path.
-        OSError: the file is missing, or the disk refuses.
+        OSError: the file is missing, or an I/O error occurs.
     """
     refuse_link(path, disk)
     descriptor = disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -120,7 +120,7 @@ class SegmentLog:
         Raises:
             InvalidInput: a link or a device is in a file's place.
             Refused: a file has a form that only another version reads.
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         indexes = existing_indexes(self.stem, self.letter, self.disk)
         for index in [each for each in indexes if until is not None and each > until.index]:
@@ -173,7 +173,7 @@ class SegmentLog:
         """Encode the batch that `put` will append, after beginning a new file where the current one is full.
 
         Raises:
-            OSError: the disk refuses; nothing is changed.
+            OSError: an I/O error occurs; nothing is changed.
             OverflowError: a body is too long.
         """
         if self.is_full:
@@ -187,7 +187,7 @@ class SegmentLog:
         """Append the batch that was prepared last.
 
         Raises:
-            OSError: the disk refuses; the file is as before.
+            OSError: an I/O error occurs; the file is as before.
         """
         index, offset, frames, count = batch
         assert self._written is not None, "it was prepared"
@@ -209,7 +209,7 @@ class SegmentLog:
         """Sync the current file as configured: always under FULL, at critical moments under NORMAL, never under OFF.
 
         Raises:
-            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
+            OSError: an I/O error occurs; it is unknown which writes since the last sync are durable.
         """
         if self._written is None or self.synchronization is Synchronization.OFF:
             return
@@ -224,7 +224,7 @@ class SegmentLog:
         """Write the buffered octets to the operating system, without a sync.
 
         Raises:
-            OSError: the disk refuses; it is unknown which writes since the last sync are durable.
+            OSError: an I/O error occurs; it is unknown which writes since the last sync are durable.
         """
         if self._written is not None:
             with self._failing():
@@ -272,7 +272,7 @@ class SegmentLog:
         """Return the frame header at `offset` of a file and its body, which is shorter where the file ends.
 
         Raises:
-            OSError: the file is missing, or the disk refuses.
+            OSError: the file is missing, or an I/O error occurs.
         """
         if index == self.last_index and self._written is not None:
             self.flush()
@@ -283,7 +283,7 @@ class SegmentLog:
         """Replace a file by one with only these bodies, atomically and durably.
 
         Raises:
-            OSError: the disk refuses; the file is as before.
+            OSError: an I/O error occurs; the file is as before.
         """
         assert index != self.written_index, "the file is being written to"
         self._keep_beside(index)
@@ -297,7 +297,7 @@ class SegmentLog:
         The log is whole with and without the base, which supersedes what was written until now.
 
         Raises:
-            OSError: the disk refuses; the log has what it had.
+            OSError: an I/O error occurs; the log has what it had.
         """
         self._roll()
         self.sync(critical=True)  # the name of the second may be durable before the content of the first
@@ -318,7 +318,7 @@ class SegmentLog:
         `commit` is called with the base's extent before the other files are deleted.
 
         Raises:
-            OSError: the disk refuses; the log is as before.
+            OSError: an I/O error occurs; the log is as before.
         """
         index = base.header.file_index
         is_last = index > self.last_index

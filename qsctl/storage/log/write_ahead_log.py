@@ -69,7 +69,7 @@ class WriteAheadLog:
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
-        Damaged: records are lost, or the disk refuses.
+        Damaged: records are lost, or an I/O error occurs.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class WriteAheadLog:
             file: the only file to read, which is not the last; None: all.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             return self._reader.records(number, self.streams[number].checkpointed, file)
@@ -205,7 +205,7 @@ class WriteAheadLog:
             has_moves: see `Encoded.has_moves`.
 
         Raises:
-            Damaged: the disk refuses; nothing of the group will be loaded.
+            Damaged: an I/O error occurs; nothing of the group will be loaded.
         """
         self._reader.forget()
         if has_moves:
@@ -227,7 +227,7 @@ class WriteAheadLog:
         """Sync the written groups as configured.
 
         Raises:
-            Damaged: the disk refuses; it is unknown which writes since the last sync are durable.
+            Damaged: an I/O error occurs; it is unknown which writes since the last sync are durable.
         """
         reached = self._log.reached
         if reached == self._durable and not critical:
@@ -243,7 +243,7 @@ class WriteAheadLog:
         """Write no more to the newest file: the next group begins another.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             self._log.seal()
@@ -258,7 +258,7 @@ class WriteAheadLog:
         """Record changed entries of streams durably, then delete the files before `oldest_file`.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         for stream in streams:
             self.change(stream)
@@ -277,7 +277,7 @@ class WriteAheadLog:
         """Remove a stream from the table durably; its records in the log are ignored from then on.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         del self._numbers[self.streams.pop(number).name]
         self._changed.discard(number)
@@ -289,7 +289,7 @@ class WriteAheadLog:
 
         Raises:
             ValueError: it is another stream's, or does not match its checksum.
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         header, body = self._log.read_body(file, offset)
         if not is_whole(header, body, self._log.headers[file].marks):
@@ -337,7 +337,7 @@ class WriteAheadLog:
         """Sync the log, record in it that it is durable, and close it.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             if not self.has_failed and self._log.last_index >= 0:

@@ -20,8 +20,8 @@ from qsctl.storage.room import refusal
 class LogCompaction:
     """The replacement of what a log contains by the streams that result from it.
 
-    Call `begin`, then `write`, then `put`. Any of them raises Damaged where the disk refuses: the log has then what it
-    had, and the compaction is over.
+    Call `begin`, then `write`, then `put`. Any of them raises Damaged where an I/O error occurs: the log then
+    has its former content, and the compaction has ended.
 
     Args:
         log: the files. Nothing may be written to them before `begin` has returned.

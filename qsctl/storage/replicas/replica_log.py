@@ -89,7 +89,7 @@ class ReplicaLog:
     Raises:
         InvalidInput: a link or a device is in a file's place.
         Refused: a later version wrote an operation of a kind that this one does not know; no file is changed.
-        Damaged: the disk refuses.
+        Damaged: an I/O error occurs.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ReplicaLog:
         The sync of the write before must have returned.
 
         Raises:
-            Damaged: the disk refused; some of the operations may have been written.
+            Damaged: an I/O error occurred; some of the operations may have been written.
         """
         self._refuse_if_failed()
         operations = list(operations)
@@ -220,7 +220,7 @@ class ReplicaLog:
     def store(self, operations: Iterable[Operation]) -> Sync:
         """Return a function that writes many operations in groups and syncs each; it may be called in another thread.
 
-        Nothing may be written before it has returned. It raises Damaged where the disk refuses.
+        Nothing may be written before it has returned. It raises Damaged where an I/O error occurs.
         """
 
         def store() -> None:
@@ -258,7 +258,7 @@ class ReplicaLog:
         """Sync the log, record its extent, and close the files.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             if self.has_failed:
@@ -274,7 +274,7 @@ class ReplicaLog:
         """Replace the files before a finished base by it, for `LogCompaction.put`.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         self._log.put_base(base, lambda _: None)
         self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]

@@ -26,7 +26,7 @@ def salvage(path: Path, settings: FilesystemSettings, stream: int) -> list[Damag
     The new file, owned by `stream`, replaces the old one atomically; the old one stays as `<name>.damaged`.
 
     Raises:
-        OSError, sqlite3.Error: the disk refuses; the damaged file stays in place.
+        OSError, sqlite3.Error: an I/O error occurs; the damaged file stays in place.
     """
     size_bytes, version = path.stat().st_size, _other_format(path)
     batches, batches_whole = _rows_from_both_ends(path, _BATCHES)

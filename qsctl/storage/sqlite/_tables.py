@@ -90,7 +90,7 @@ class Tables:
     def records_of(self, number: int, body: object) -> Iterator[Record]:
         """Return the records of one batch."""
         if not isinstance(body, bytes):
-            self._report(number, 0, 0, DamageKind.CHECKSUM, "no octets stand there")
+            self._report(number, 0, 0, DamageKind.CHECKSUM, "the column has no octets")
             return
         found = scan(body, batch_marks(self.stream, number))
         for gap in found.gaps:

@@ -20,7 +20,7 @@ class StatementTrace:
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
-        OSError: the disk refuses.
+        OSError: an I/O error occurs.
     """
 
     def __init__(self, path: Path) -> None:

@@ -34,7 +34,7 @@ def upgrade(
     `refuse` is called with the damage before the file changes, and may raise an error.
 
     Raises:
-        OSError, sqlite3.Error: the disk refuses.
+        OSError, sqlite3.Error: an I/O error occurs.
     """
     connection.execute("BEGIN IMMEDIATE")
     damage = _upgrade(connection, stream)

@@ -37,7 +37,7 @@ _FORMAT_VERSION_MAX: Final = 255
 BUSY_TIMEOUT_S: Final = 5.0
 
 FAILURES: Final = (sqlite3.Error, MemoryError)
-"""Exceptions of the library where the disk refuses or the file is damaged: an absurd length in it exhausts memory."""
+"""Exceptions of the library for an I/O error or a damaged file: an absurd length in it exhausts memory."""
 
 MAGIC: Final = b"SQLite format 3\0"
 """The first octets of every file of the library."""
@@ -57,7 +57,7 @@ def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | No
     """Return a connection with the configured settings; the file itself remembers only `<vacuum>`.
 
     Raises:
-        sqlite3.Error: the file is not a database, is locked, or the disk refuses.
+        sqlite3.Error: the file is not a database, is locked, or an I/O error occurs.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
@@ -84,7 +84,7 @@ def create_tables(connection: sqlite3.Connection, stream: int) -> None:
     """Create the tables in a new file, in one transaction, and record its owner, see `sqlite_rows.stream_of`.
 
     Raises:
-        sqlite3.Error: the disk refuses.
+        sqlite3.Error: an I/O error occurs.
     """
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
@@ -108,7 +108,7 @@ def is_foreign(path: Path, stream: int) -> bool:
     """Return whether an intact file records another store as its owner.
 
     Raises:
-        sqlite3.Error: the file is locked, or the disk refuses.
+        sqlite3.Error: the file is locked, or an I/O error occurs.
     """
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -119,7 +119,7 @@ def set_aside_foreign(path: Path) -> DamageReport:
     """Rename a file of another store, together with the database's side files.
 
     Raises:
-        OSError: the disk refuses.
+        OSError: an I/O error occurs.
     """
     size_bytes, kept = path.stat().st_size, set_aside_name(path)
     for suffix in SIDE_FILES:
@@ -140,7 +140,7 @@ def is_sound(path: Path) -> bool:
     """Check the integrity of the file, after completing or undoing what a crash interrupted.
 
     Raises:
-        OSError, sqlite3.Error: the file is locked, or the disk refuses.
+        OSError, sqlite3.Error: the file is locked, or an I/O error occurs.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.text_factory = bytes  # what is damaged need not be text
@@ -171,7 +171,7 @@ def is_damaged(path: Path) -> bool:
     SQLite reports pages that the disk fails to read (EIO) like damaged pages.
 
     Raises:
-        OSError, sqlite3.Error: the file is locked, or the disk refuses.
+        OSError, sqlite3.Error: the file is locked, or an I/O error occurs.
     """
     if is_sound(path):
         return False
@@ -186,7 +186,7 @@ def format_of(path: Path) -> int:
     """Return the format version of an intact file; 0 where nothing was written yet.
 
     Raises:
-        sqlite3.Error: the file is locked, or the disk refuses.
+        sqlite3.Error: the file is locked, or an I/O error occurs.
     """
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -205,7 +205,7 @@ def copy_anew(
     """Replace a database by a copy that is fully synced; return the connection to the copy.
 
     Raises:
-        OSError, sqlite3.Error: the disk refuses; the file is as before, and `connection` may be closed.
+        OSError, sqlite3.Error: an I/O error occurs; the file is as before, and `connection` may be closed.
     """
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
@@ -240,7 +240,7 @@ def copy_aside(connection: sqlite3.Connection, path: Path, damage: Sequence[Dama
     """Copy a file in which damage was found; return the reports with the copy's name.
 
     Raises:
-        OSError, sqlite3.Error: the disk refuses.
+        OSError, sqlite3.Error: an I/O error occurs.
     """
     kept = set_aside_name(path)
     os.close(open_private(kept, os.O_RDWR))

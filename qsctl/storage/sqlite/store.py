@@ -105,7 +105,7 @@ class SqliteStorage:
 
     Raises:
         InvalidInput: a link or a device is in the file's place.
-        Damaged: records are lost, or the disk refuses.
+        Damaged: records are lost, or an I/O error occurs.
         Refused: another program keeps the file locked.
     """
 
@@ -371,7 +371,7 @@ class SqliteStorage:
         """Run the block in a transaction, which is committed whole or not at all.
 
         Raises:
-            Damaged: the disk refused; nothing of the transaction is kept.
+            Damaged: an I/O error occurred; nothing of the transaction is kept.
         """
         self._refuse_after_failure()
         try:

@@ -55,7 +55,7 @@ class Checkpoints:
     Raises:
         InvalidInput: a link or a device is in a file's place.
         Refused: a file has a form that only another version reads.
-        Damaged: records are lost, or the disk refuses.
+        Damaged: records are lost, or an I/O error occurs.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Checkpoints:
         """Append records; a payload is absent where its position is not among the encoded ones.
 
         Raises:
-            Damaged: the disk refuses; nothing of them will be loaded.
+            Damaged: an I/O error occurs; nothing of them will be loaded.
         """
         self._refuse_after_failure()
         try:
@@ -174,7 +174,7 @@ class Checkpoints:
         """Pass records stored since its start, here or in the log, to a compaction in progress.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         compaction = self._compaction
         if compaction is None or compaction.is_over:
@@ -196,7 +196,7 @@ class Checkpoints:
         """Sync the metadata and the payloads.
 
         Raises:
-            Damaged: the disk refuses; it is unknown whether the writes are durable.
+            Damaged: an I/O error occurs; it is unknown whether the writes are durable.
         """
         try:
             self._data.log.sync(critical=True)

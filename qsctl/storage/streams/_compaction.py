@@ -65,7 +65,7 @@ class Compaction:
         """Write the next part of the kept records, and return it.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         records = self._kept.take(POSITIONS_AT_ONCE)
         encoded = self._codec.encode(records)
@@ -79,7 +79,7 @@ class Compaction:
         """Write those of the newly stored records that are about positions already read.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         taken_to = self._kept.taken_to
         position_of, singles = self._codec.position_of, self._codec.one_by_one(records)

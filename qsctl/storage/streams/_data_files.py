@@ -47,7 +47,7 @@ class DataFiles:
         """Append the payloads of a batch; return file and offset. Call `locate` once the metadata is written.
 
         Raises:
-            OSError: the disk refuses; the file is as before.
+            OSError: an I/O error occurs; the file is as before.
         """
         if not encoded.positions:
             return -1, 0
@@ -109,7 +109,7 @@ class DataFiles:
         Raises:
             KeyError: no such sample is held.
             Damaged: its bytes do not match their checksum.
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         index, offset = self.place(self.locations[position])
         header, body = self.log.read_body(index, offset)
@@ -144,7 +144,7 @@ class DataFiles:
 
         Raises:
             Damaged: the bytes of one do not match their checksum.
-            OSError: the disk refuses; the file is as before.
+            OSError: an I/O error occurs; the file is as before.
         """
         data = [self.payload(position) for position in positions]
         self.log.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])

@@ -46,7 +46,7 @@ class LoggedStorage:
 
     Raises:
         InvalidInput: a link or a device is in a file's place.
-        Damaged: records are lost, or the disk refuses.
+        Damaged: records are lost, or an I/O error occurs.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LoggedStorage:
 
         Raises:
             KeyError: there is none, or the position ended.
-            Damaged: its bytes do not match their checksum, or the disk refuses.
+            Damaged: its bytes do not match their checksum, or an I/O error occurs.
         """
         try:
             found = self.in_log.payload(position)
@@ -177,7 +177,7 @@ class LoggedStorage:
         Not allowed during a compaction, which copies more. Call `checkpointed` after the last step.
 
         Raises:
-            Damaged: the disk refuses; the call can be repeated.
+            Damaged: an I/O error occurs; the call can be repeated.
         """
         usage = self.in_log.usage
         covered = {each for each in usage.files if each <= file}
@@ -295,7 +295,7 @@ def write_group(log: WriteAheadLog, streams: Sequence[tuple[LoggedStorage, Seque
     """Append records of several streams as one group; return the pending sync, or None where no sync is needed.
 
     Raises:
-        Damaged: the disk refuses; nothing of them will be loaded.
+        Damaged: an I/O error occurs; nothing of them will be loaded.
     """
     encoded = [stream.codec.encode(records) for stream, records in streams]
     parts = [stream.in_log.part(each) for (stream, _), each in zip(streams, encoded, strict=True)]

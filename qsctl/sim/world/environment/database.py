@@ -58,7 +58,7 @@ class DatabaseStandIn:
         discards_damaged: whether to continue with the intact records where some are lost.
 
     Raises:
-        Damaged: records are lost, or the disk refuses an operation.
+        Damaged: records are lost, or an I/O error occurs.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class DatabaseStandIn:
         """Perform one operation on the disk, which may fail or take time.
 
         Raises:
-            Damaged: the disk refuses.
+            Damaged: an I/O error occurs.
         """
         try:
             self._mounted.step()

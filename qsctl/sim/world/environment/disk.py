@@ -463,7 +463,7 @@ class MountedDisk:
         """Perform one durable operation of a model of a database file.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: an I/O error occurs.
         """
         self._wait()
         if self._disk.state is DiskState.FULL and not self._disk.free_bytes:

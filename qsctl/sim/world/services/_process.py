@@ -434,7 +434,7 @@ class Process:
         master_priority: that of the service as master.
 
     Raises:
-        Damaged: stored records are lost and may not be discarded, or the disk refuses.
+        Damaged: stored records are lost and may not be discarded, or an I/O error occurs.
     """
 
     def __init__(
