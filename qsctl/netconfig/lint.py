@@ -115,7 +115,7 @@ def _names(config: NetConfig) -> Iterator[SiteFinding]:
             hint = did_you_mean(thread.process, processes)
             yield SiteFinding(
                 SiteRule.UNKNOWN_PROCESS, thread.line, thread.name,
-                f"thread {thread.name} is in process {thread.process}, which is not there",
+                f"thread {thread.name} is in process {thread.process}, which does not exist",
                 f"Add the process, or move the thread to another one. {hint}".rstrip(),
             )  # fmt: skip
         port = thread.protocol.port if thread.protocol.is_server else ""

@@ -117,7 +117,7 @@ def test_a_problem_names_file_line_path_value_and_what_is_allowed(tmp_path: Path
         ('horizon="2s"', 'horizon="2s" model="shared_reader_queue"', "there is no <workload>"),
         ('horizon="2s"', 'horizon="2s" model="tibco"', "name is 'D-1'"),
         ('<traffic name="a" to="web">', '<traffic name="a" to="web" cos="4">', "cos is '4'"),
-        ('<traffic name="a" to="web">', '<traffic name="a" to="web" cos="1" queue="D-1">', "stands beside"),
+        ('<traffic name="a" to="web">', '<traffic name="a" to="web" cos="1" queue="D-1">', "is given beside"),
         ("</scenario>", "<!-- fine --></scenario>", ""),
         ("</scenario>", "<broker ingress-buffer='1 MB'/></scenario>", "ingress-buffer without ingress-rate"),
         ('value="100"', 'value="300000"', "not a whole number from 2 to 262,144"),
@@ -130,7 +130,7 @@ def test_a_problem_names_file_line_path_value_and_what_is_allowed(tmp_path: Path
         ('<profile name="default">', '<profile name="default"><tcpMaxWindowSize/>', '<tcp maximum-window="… KB"/>'),
         ('<size bytes="1 KB"/>', '<exponential-size mean="500"/>', ""),
         ('<size bytes="1 KB"/>', '<pareto-size minimum="100" shape="0"/>', "the shape is 0"),
-        ("</scenario>", "stray</scenario>", "text stands where only elements may"),
+        ("</scenario>", "stray</scenario>", "text is found where only elements are allowed"),
     ],
 )  # fmt: skip
 def test_rules_across_elements(tmp_path: Path, old: str, new: str, message: str) -> None:

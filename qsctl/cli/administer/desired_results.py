@@ -76,7 +76,7 @@ class Planned(Result):
         """Return the steps in order, the obstacles, the changes that need a restart, and the extras that are kept."""
         plan, blocks = self.plan, list[Block]()
         if self.begins:
-            blocks.append(TextBlock(f"A service begins with {self.file}: none is there."))
+            blocks.append(TextBlock(f"A service begins with {self.file}: none was found."))
         if plan.steps:
             rows = [_shown(number, step) for number, step in enumerate(plan.steps, 1)]
             columns = [Column("number", "#", "right"), Column("action", "Action"), Column("name", "Name")]

@@ -81,7 +81,7 @@ class Statuses(Result):
         "current_sent_message_count": "with a consumer now",
         "current_waiting_message_count": "outside the full queue now, not acknowledged",
         "current_undeliverable_message_count": "held because the dead-letter queue has no room",
-        "consumer_count": "consumers that are there now",
+        "consumer_count": "consumers that are matched now",
         **{
             name: f"{meaning}, since the service started"
             for name, meaning in (*_COUNTERS.items(), *_ADDITIONAL.items())

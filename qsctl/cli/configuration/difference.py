@@ -79,7 +79,7 @@ class ConfigurationDifference(Result):
 )
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="Configuration file, or several separated by semicolons.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Configuration that A is compared with, likewise.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Configuration that A is compared with, named as A is.")],
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
     unified: Annotated[

@@ -119,7 +119,10 @@ class MessageOptions(OptionGroup):
     until: Annotated[
         str | None,
         _choice_option(
-            "--until", "-E", metavar="TIME", help="Latest time of creation, likewise; a date alone is its whole day."
+            "--until",
+            "-E",
+            metavar="TIME",
+            help="Latest time of creation, in the same form; a date alone is its whole day.",
         ),
     ] = None
 

@@ -122,7 +122,7 @@ class Ran(DeclaredRows, rows=RanQueue):
     def blocks(self) -> Sequence[Block]:
         """Return the tables of messages by place, and of events."""
         run = self.run
-        table = table_of(RanQueue, self.items(), empty="No message came.")
+        table = table_of(RanQueue, self.items(), empty="No message arrived.")
         blocks: list[Block] = [TextBlock(self._headline()), table]
         blocks += [TextBlock(line, "bad") for line in self._what_is_wrong()]
         if self.database:

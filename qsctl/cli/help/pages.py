@@ -87,7 +87,9 @@ def help_pages(
     ] = None,
     man: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for man pages of all commands and pages, made where it is not there."),
+        typer.Option(
+            metavar="DIR", help="Folder for the man pages of all commands and pages; created if it does not exist."
+        ),
     ] = None,
 ) -> HelpResult:
     """Show a page of the documentation or a command, or list the pages.

@@ -112,7 +112,7 @@ def engine(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File to write, in one step: a reader never sees half of it; one that is there is replaced.",
+            help="File to write, in one step: a reader never sees half of it; an existing file is replaced.",
             show_default="standard output",
         ),
     ] = None,

@@ -102,7 +102,7 @@ ENGINE_CONDITIONS: Final = ("recovery_messages", "error_messages", "queue_messag
     examples=(
         "qsctl wait Orders --until 'current_message_count=0' --timeout 30s",
         "qsctl wait Orders --empty --timeout 5m  # until consumers have acknowledged all of it",
-        "qsctl wait Orders --timeout 1m  # until the queue is there",
+        "qsctl wait Orders --timeout 1m  # until the queue exists",
         "qsctl wait lab_out --engine hospital.recovery --until 'queue_messages=0' --timeout 1h  # the backlog is gone",
         "qsctl wait Orders --until 'consumer_count>=2' --until 'current_message_count<100' --service dds:57",
     ),

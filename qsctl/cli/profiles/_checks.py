@@ -158,7 +158,9 @@ def diff(
     second: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help="Other file, or FILE#NAME, likewise; left out with --broker.", show_default=False
+            metavar="[FILE]",
+            help="Other file, or FILE#NAME, to compare with; left out with --broker.",
+            show_default=False,
         ),
     ] = None,
     name: NameOption = None,

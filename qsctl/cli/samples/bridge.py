@@ -147,13 +147,13 @@ def bridge(
     target_service: BridgeTargetOptions,
     service: TargetOptions,
 ) -> Bridged:
-    """Move samples to a queue of another service as they come, or copy them with --mirror, until SIGTERM or Ctrl-C.
+    """Move samples to a queue of another service as they arrive, or copy them with --mirror, until SIGTERM or Ctrl-C.
 
     A sample leaves QUEUE once TO_QUEUE has stored it, and keeps its identity, related identities and the end of its
-    lifespan. After a kill, start the command again, on any machine: nothing is lost, and what may come twice is flagged
-    as redelivered. While TO_QUEUE is full or a service is away it waits. Exits with 0 when it is stopped. With --once,
-    exits with 3 when TO_QUEUE refused some samples, with 7 when it refused all, and with 8 when a service did not
-    answer. Exits with 7 when another mirror of its name is at work.
+    lifespan. After a kill, start the command again, on any machine: nothing is lost, and what may arrive twice is
+    flagged as redelivered. While TO_QUEUE is full or a service is away it waits. Exits with 0 when it is stopped. With
+    --once, exits with 3 when TO_QUEUE refused some samples, with 7 when it refused all, and with 8 when a service did
+    not answer. Exits with 7 when another mirror of its name is at work.
     """
     from qsctl.client import stopped_by_signals
     from qsctl.client.bridge.driver import BridgeDriver

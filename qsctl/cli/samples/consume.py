@@ -50,7 +50,7 @@ def consume(
             "-n",
             min=0,
             max=2**31 - 1,
-            help="Largest number of samples to receive; 0: all that are there.",
+            help="Largest number of samples to receive; 0: all that the queue has.",
         ),
     ] = 1,
     reject: Annotated[

@@ -44,7 +44,7 @@ class AnsweredRequests(DeclaredResult):
 )
 def reply(
     queue: QueueArgument,
-    text: Annotated[str | None, typer.Option(help="Text of the reply; {} stands for the request's text.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text of the reply; {} is replaced by the request's text.")] = None,
     execute: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +58,7 @@ def reply(
     *,
     service: DdsOptions,
 ) -> AnsweredRequests:
-    """Answer requests until there were enough, or none came for --timeout.
+    """Answer requests until there were enough, or none arrived for --timeout.
 
     A request is acknowledged once its reply is in the reply queue. A command that fails rejects its request, as does a
     reply that the reply queue refuses: another replier gets it. Exits with 8 when no request came, and with 3 when

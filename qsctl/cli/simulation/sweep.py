@@ -84,7 +84,7 @@ def sweep(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of the results, by path or URI; points that are there are not simulated again.",
+            help="Folder of the results, by path or URI; points that it contains are not simulated again.",
             show_default="qsctl-sweeps/SCENARIO",
         ),
     ] = None,

@@ -199,7 +199,7 @@ def consumers_seen(statuses: Sequence[FromService[SharedReaderQueueStatus]]) -> 
         figures.insert(0, SERVICE)
     summary = f"{consumer_count} consumers, {held} samples held, {sent} of them with consumers"
     more = f"The {len(rows)} with the most outstanding samples." if consumer_count > len(rows) else ""
-    return Look("Consumer", figures, rows, summary, more if rows else "No consumer is there.")
+    return Look("Consumer", figures, rows, summary, more if rows else "There are no consumers.")
 
 
 def summary_of(rows: Sequence[Row]) -> str:

@@ -178,7 +178,7 @@ class RunSource:
             return Look("Consumer", CONSUMER_FIGURES, [], note="Only recordings of services know their consumers.")
         rows = [self._consumer(guid, number, of, now_ns) for number, guid in self._present(of, now_ns).items()]
         summary = f"{len(rows)} consumer{'s' * (len(rows) != 1)}"
-        return Look("Consumer", CONSUMER_FIGURES, rows, summary, "" if rows else "No consumer is there.")
+        return Look("Consumer", CONSUMER_FIGURES, rows, summary, "" if rows else "There are no consumers.")
 
     def _present(self, of: str, now_ns: Nanoseconds) -> dict[int, str]:
         """Return the GUIDs of the consumers that are present at an instant, by their numbers."""

@@ -87,7 +87,7 @@ class QueueRequester(AwaitableWrapper[requester.QueueRequester[Request, Reply]],
         """Send a request and wait for its one reply.
 
         Raises:
-            NoAnswer: no reply came in time.
+            NoAnswer: no reply arrived in time.
             Refused: the queue rejected the request.
         """
         identity = await self.send(value)

@@ -40,7 +40,7 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 TRIED_AGAIN_AFTER_NS: Final[Nanoseconds] = SECOND_NS
 """Time before a member repeats a change that failed."""
 
-_TRY_AGAIN: Final = "Send the command again once more than half of the members are there."
+_TRY_AGAIN: Final = "Send the command again once more than half of the members are reachable."
 
 
 class FollowingReport(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class Configuration:
     def note_answer(self, now: Nanoseconds, message: Outbound) -> None:
         """Process the answer that the replica would send to the producer of a command."""
         if isinstance(message, Answer) and message.response == AckResponse.REJECTED:
-            text = "the configuration has no master now, and nothing comes of the command by this member"
+            text = "the configuration has no master now, and this member does not carry out the command"
             self._answer(message.identity, Reply(ReturnCode.ERROR, f"{text}. {self._remedy(now, _TRY_AGAIN)}"))
 
     def _remedy(self, now: Nanoseconds, otherwise: str) -> str:

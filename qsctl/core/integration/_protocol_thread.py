@@ -317,7 +317,7 @@ class ProtocolThread:
         if self._reserved is held:
             self._reserved = None
             held.change(flags=held.message.flags | Flag.POSSIBLE_DUPLICATE)
-            self._try_again(held, ErrorCode.RETRIES, "no reply came in time")
+            self._try_again(held, ErrorCode.RETRIES, "no reply arrived in time")
             self._wake()
 
     def _end_wait(self) -> None:

@@ -201,7 +201,7 @@ CAUSES: Final = (
         "discard-nodest", statistics="spool", labels=("no destination",),
     ),
     DiscardCause(
-        "queue_not_found", "ingress", "the named queue was not there",
+        "queue_not_found", "ingress", "the named queue did not exist",
         "a queue of this name before its publishers start",
         "discard-queue-not-found", statistics="spool", labels=("queue not found",),
     ),

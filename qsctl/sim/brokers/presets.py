@@ -56,7 +56,7 @@ _NO_LIMIT: Final = "unlimited"
 
 LOAD: Final = (
     BrokerSetting(
-        "arrivals", "publisher/poisson/rate", "1/s", TEXT, "", "rate at which messages come, as in 0.033/s or 90/min",
+        "arrivals", "publisher/poisson/rate", "1/s", TEXT, "", "rate at which messages arrive, as in 0.033/s or 90/min",
         ("rate",),
     ),
     BrokerSetting(

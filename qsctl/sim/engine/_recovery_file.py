@@ -107,7 +107,7 @@ def make_database(path: Path, records: Iterable[StoredRecord]) -> None:
     """Create a database file with these records, and sync it; `path` must not exist.
 
     Raises:
-        Damaged: the disk refuses.
+        Damaged: an I/O error occurs.
     """
     settings = FilesystemSettings(journal_mode=JournalMode.DELETE, synchronization=Synchronization.FULL)
     with closing(SqliteStorage(path, settings, RECOVERY_CODEC, stream=KIND)) as storage:

@@ -295,7 +295,7 @@ class _SiteBuilder:
         known = [each.name for each in detail.destinations if each.name in self._names]
         for each in detail.destinations:
             if each.name not in self._names:
-                self.left_out.append(f"line {each.line}: {source} routes to {each.name}, which is not there")
+                self.left_out.append(f"line {each.line}: {source} routes to {each.name}, which does not exist")
         kind = _KINDS[detail.kind] if detail.kind is not None else DetailKind.RAW
         is_translation = kind is DetailKind.TRANSLATE
         pre = self._stack(detail.pre)

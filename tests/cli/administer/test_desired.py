@@ -70,7 +70,7 @@ def test_file_is_planned_applied_and_then_there_is_nothing_to_do(qsctl: Shell, f
     planned = qsctl("plan", first)
     assert (planned.status, planned.out.splitlines()[0]) == (
         ExitStatus.NO,
-        f"A service begins with {first}: none is there.",
+        f"A service begins with {first}: none was found.",
     )
     assert not (file.parent / "state").exists()
     assert qsctl("apply", first).status == ExitStatus.DONE

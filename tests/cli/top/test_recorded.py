@@ -72,7 +72,7 @@ def test_the_consumers_of_a_recorded_queue_are_those_of_its_deliveries(monday: R
     out = [each for each in sent if each["answered_ns"] is None or each["answered_ns"] > at]
     assert sum(row["outstanding"] for row in rows) == len(out)
     monday.steer(0, 20, is_stopped=True)
-    assert monday.look("Shop/Orders").note == "No consumer is there."
+    assert monday.look("Shop/Orders").note == "There are no consumers."
 
 
 def test_a_clock_is_stopped_set_and_made_faster() -> None:

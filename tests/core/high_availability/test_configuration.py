@@ -254,7 +254,7 @@ def test_without_a_quorum_a_command_is_refused_and_changes_nothing_later() -> No
     cluster.run_for(4 * TIMEOUT_NS)
     code, text = alone.replies()[1]
     assert code == "ERROR"
-    assert text.startswith("the configuration has no master now, and nothing comes of the command by this member")
+    assert text.startswith("the configuration has no master now, and this member does not carry out the command")
     for process in cluster.processes.values():
         if process is not alone:
             process.start(cluster.now)

@@ -178,7 +178,7 @@ def test_a_reply_that_does_not_come_has_the_message_sent_again_and_then_fail() -
     scene = Scene(replying(timeout_ns=100)).arrive("in", b"1").until(1000)
     assert [each.is_possible_duplicate for each in scene.sent if isinstance(each, ConnectionDelivery)] == [False, True]
     assert [(each.error, each.error_text) for each in scene.engine.database.failed()] == [
-        (405, "no reply came in time, 2 times")
+        (405, "no reply arrived in time, 2 times")
     ]
 
 

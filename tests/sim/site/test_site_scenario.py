@@ -130,7 +130,7 @@ def test_a_site_with_faults_is_imported_and_what_is_left_out_is_named(tmp_path: 
     made = imported(site, tmp_path / "saved")
     check_rules(read_back(made, tmp_path))
     text = "\n".join(made.left_out)
-    for part in ("the second thread out_004", "p_gone is not in the file", "which is not there", "QRY_A19"):
+    for part in ("the second thread out_004", "p_gone is not in the file", "which does not exist", "QRY_A19"):
         assert part in text
     assert simulate_counters(dataclasses.replace(made.scenario, horizon_ns=600 * SECOND_NS)).num_rows > 20
 

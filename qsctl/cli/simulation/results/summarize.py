@@ -38,7 +38,7 @@ class SparkSummary(Result):
         "arrived_messages": "messages published to the queue after the warm-up, refused ones included",
         "delivered_messages": "messages that left the queue for the client; of G-1: that the client acknowledged",
         "discarded_messages": "messages discarded because the queue was full: congestion discards",
-        "not_connected_messages": "direct messages that came while their client was disconnected",
+        "not_connected_messages": "direct messages that arrived while their client was disconnected",
         "disconnected_messages": "direct messages in a queue of a client that disconnected",
         "spool_refused_messages": "guaranteed messages that their full or congested endpoint refused",
         "ingress_refused_messages": "messages refused at ingress: their publisher's part of the buffers was full",
@@ -47,7 +47,7 @@ class SparkSummary(Result):
         "dead_messages": "messages whose delivery attempts were spent",
         "rejected_messages": "messages that the application of a durable queue's consumer rejected",
         "elided_messages": "messages replaced by a newer one of their topic",
-        "evicted_messages": "guaranteed messages discarded from G-1 that came again (guaranteed-overflow redeliver)",
+        "evicted_messages": "guaranteed messages discarded from G-1 and sent again (guaranteed-overflow redeliver)",
         "redelivered_messages": "attempts after the first",
         "discard_indications": "messages that indicated a discard before them to the client",
         "delivered_bytes": "payload of the delivered messages",
@@ -61,13 +61,13 @@ class SparkSummary(Result):
         "wait_sum_ns": "sum of the delivered messages' time in the queue",
         "wait_max_ns": "longest time in the queue of a delivered message",
         "observed_ns": "time observed, summed over the replications",
-        "wait_p50_ns": "median time in the queue; likewise p90, p95, p99, p999 (99.9 %)",
+        "wait_p50_ns": "median time in the queue; also p90, p95, p99, p999 (99.9 %)",
         "percentile_error": "0: the percentiles are exact; else the share by which one may be too high",
         "wait_mean_ns": "mean time in the queue",
         "done_messages": "delivered messages that were acknowledged; null where nothing acknowledges a message",
         "unfinished_messages": "messages without an acknowledgment at the end: censored in the times to done",
         "done_mean_ns": "mean time to done, from arrival to acknowledgment; at least that if messages are unfinished",
-        "done_p50_ns": "median time to done; likewise p90, p95, p99, p999; from histograms, at most 0.8 % too high",
+        "done_p50_ns": "median time to done; also p90, p95, p99, p999; from histograms, at most 0.8 % too high",
         "done_max_ns": "longest time to done, or age of an unfinished message",
         "lost_messages": "messages that never reach their client, all causes together",
         "loss_ratio": "share of the messages with a final outcome that were lost",
@@ -280,7 +280,7 @@ def queue_blocks(
         }
         for each in queues[:MOST_LINES]
     ]
-    blocks: list[Block] = [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
+    blocks: list[Block] = [TableBlock(columns, rows, empty="No message reached any queue."), *_cut(len(queues))]
     blocks += done_blocks(queues, names.get("wait", _WAIT))
     if together and queues:
         blocks.append(TextBlock("Σ: the sum over clients and replications; max: the largest of one of them.", "faint"))

@@ -189,10 +189,10 @@ def _read_children(form: Form, element: etree._Element, values: dict[str, object
     if form.columns:
         known.append(form.columns.element)
     if element.text and element.text.strip():
-        reading.add(element, "text stands where only elements may", element.text)
+        reading.add(element, "text is found where only elements are allowed", element.text)
     for inner in elements_of(element):
         if inner.tail and inner.tail.strip():
-            reading.add(element, "text stands where only elements may", inner.tail)
+            reading.add(element, "text is found where only elements are allowed", inner.tail)
         tag = str(inner.tag)
         if form.columns and tag == form.columns.element:
             columns.append(inner)
@@ -339,7 +339,7 @@ def _class_of_service(element: etree._Element, reading: ScenarioReading) -> dict
     for taken in ("queue", "discard-eligible"):
         if element.get(taken) is not None:
             reading.add(
-                element, f"{taken!r} stands beside 'delivery' or 'cos'", str(element.get(taken)),
+                element, f"{taken!r} is given beside 'delivery' or 'cos'", str(element.get(taken)),
                 "either a queue, or a delivery mode and a class of service", attribute=taken,
             )  # fmt: skip
             ok = False
