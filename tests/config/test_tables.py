@@ -13,6 +13,7 @@ import pytest
 from lxml import etree
 
 from qsctl.cli.administer.queue_options import QueueOptions
+from qsctl.cli.help.topics import page
 from qsctl.config.configuration_xml import configuration_element, service_element
 from qsctl.config.files.schema_model import schema_model
 from qsctl.config.form import Element, QosElements, Repeated, Row, Setting, SettingPlace, Shape, settings_in
@@ -20,7 +21,7 @@ from qsctl.config.load import LoadedConfiguration, load_configuration
 from qsctl.config.tables.queue import QUEUE
 from qsctl.config.tables.service import SERVICE
 from qsctl.config.writer import queue_snippet, write
-from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.settings import IN_PLACE, SharedReaderQueueSettings
 from qsctl.declared.values import BOOLEAN, DURATION, NUMERIC_BOOLEAN
 from qsctl.shipped import shipped
 
@@ -302,3 +303,16 @@ def test_an_option_sets_the_field_of_its_row(place: SettingPlace) -> None:
     queue = QueueOptions(**limit, **{name: typed}).settings("Q")
     plain = QueueOptions(**limit).settings("Q")
     assert text_at(write(QUEUE, queue), place.path, setting) != text_at(write(QUEUE, plain), place.path, setting)
+
+
+def test_pages_list_what_is_changed_in_place_and_what_a_replay_varies() -> None:
+    changed, varied = page("desired-state"), page("replay")
+    for place in settings_in(QUEUE):
+        assert place.makes is not None
+        (field,) = (each for each in fields(place.makes) if each.name == place.setting.field)
+        names = place.path.rpartition("/")[0].rpartition("/")[2], place.setting.tag
+        if field.metadata.get(IN_PLACE):
+            assert any(f"`{name}`" in changed for name in names), f"docs/desired-state.md has no row for {place.path}"
+        if place.setting.replay:
+            listed = re.search(rf"[`/]{place.setting.replay}`", varied)
+            assert listed, f"docs/replay.md does not name {place.setting.replay}"

@@ -7,6 +7,7 @@ failure names the seed and its steps.
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -17,6 +18,19 @@ from tests.properties.frame_schedules import run_schedules
 
 SCHEDULES = trials("QSCTL_TEST_FRAME_SCHEDULES", 50, 100_000)
 FIRST = int(os.environ.get("QSCTL_TEST_FIRST_FRAME_SCHEDULE", "1"))
+
+
+def find_planted_error(first: int, count: int) -> None:
+    """Demand that one of these schedules differs from the model."""
+    try:
+        run_schedules(first, count)
+    except AssertionError as found:
+        assert re.search(r"seed \d+, step \d+", str(found))
+        return
+    pytest.fail(
+        f"none of {count} schedules from seed {first} on finds the planted error; if their draws have changed, search "
+        "some hundred further seeds for one that does, and begin a little before it"
+    )
 
 
 @pytest.mark.campaign
@@ -34,8 +48,7 @@ def test_model_finds_that_a_sweep_of_a_group_loses_a_waiting_sample(monkeypatch:
             group._fresh.pop()
 
     monkeypatch.setattr(DeliveryGroup, "drop", lose)
-    with pytest.raises(AssertionError, match=r"seed \d+, step \d+"):
-        run_schedules(381, 120)
+    find_planted_error(381, 120)
 
 
 def test_model_finds_that_a_sweep_of_lifespans_loses_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,5 +61,4 @@ def test_model_finds_that_a_sweep_of_lifespans_loses_them(monkeypatch: pytest.Mo
             lifespans._row.clear()
 
     monkeypatch.setattr(Lifespans, "leave", lose)
-    with pytest.raises(AssertionError, match=r"seed \d+, step \d+"):
-        run_schedules(1221, 30)
+    find_planted_error(1221, 30)
