@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,8 @@ def test_what_is_not_a_file_is_named_by_every_command(
     for words in (("context", "list"), ("context", "add", "x", "--service", "dds:1"), ("get", "status")):
         refused = qsctl(*words)
         assert refused.status in (ExitStatus.NO, ExitStatus.USAGE)
-        assert f"{file.name} cannot be read" in " ".join(refused.err.split()).replace("│ ", "")
+        # A panel breaks a line where it is full, also within a long path.
+        assert f"{file.name}cannotberead" in re.sub(r"[\s│]", "", refused.err)
 
 
 @pytest.mark.parametrize(
