@@ -13,7 +13,7 @@ from typing import Final, assert_never, get_args
 import msgspec
 
 from qsctl.core.admin.answers import Answers
-from qsctl.core.events import BounceReason, SampleBounced
+from qsctl.core.events import BounceReason, SampleBounced, SamplesRestored
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import (
     Acknowledgment,
@@ -363,18 +363,26 @@ class ServiceEngine:
             refused: samples to treat as never written, even if the store contains them, by position.
             is_read: whether the store could be read; False: its content is unknown.
         """
+        now = self._no_earlier(now)
         for queue in self._named((name,)):
             queue.suspend()
             next_position = queue.held.next_position
+            held_count = len(queue.held) if queue.unread_count is None else queue.unread_count
             self.rollback(name)
             self.replay_all(without(records, refused))
             # A store knows a payload by its position, which is never used again in it.
             queue.held.next_position = max(queue.held.next_position, next_position)
+            queue.unread_count = None if is_read else held_count
+            events = self.hosted.outbox.events
+            if is_read:
+                # What left the queue and is in its store again was counted when it left, and will be once more.
+                came_back_count = len(queue.held) - (held_count - len(refused))
+                if came_back_count > 0:
+                    events.append(SamplesRestored(now, name, came_back_count))
+                events += [SampleBounced(now, name, each, BounceReason.NOT_STORED) for each in refused.values()]
             self.finish_restore(now)
             if is_read:
                 self.hosted.complete_latest_move(now, queue)
-            for identity in refused.values():
-                self.hosted.outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
     def continue_queue(self, now: Nanoseconds, name: str) -> None:
         """Let a suspended queue enqueue and deliver again, once its state is stored."""

@@ -18,6 +18,7 @@ import pytest
 from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue, GetStatus
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import (
+    Acknowledgment,
     AckResponse,
     CommandReply,
     CommandRequest,
@@ -26,11 +27,13 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import PersistenceSettings
 from qsctl.core.records import ConfigurationFollowed
+from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import Damaged, Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.directory.embedded import open_embedded
 from qsctl.service.stores.recovery import AGAIN_AFTER_NS
+from qsctl.service.stores.stores import Stores
 from qsctl.storage.sqlite import store as sqlite
 from tests.service import embedded_commands
 from tests.service.disk_trials import QUEUES, VOLATILE, Trial, refusing, restarted
@@ -264,6 +267,54 @@ def test_a_sample_with_a_consumer_when_the_store_fails_comes_again_with_the_flag
         again = [each for each in trial.turn() if isinstance(each, Delivery)]
     assert [each.identity for each in again] == [first.identity]
     assert again[0].flags & 1, "redelivered"
+    trial.close()
+
+
+def balance_of(trial: Trial, name: str) -> int:
+    """Return by how many samples a queue's counters differ from what it holds."""
+    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.STATUS)
+    (answer,) = trial.turn([CommandRequest(SampleIdentity(READER, 1), "*", GetStatus(resource))])
+    assert isinstance(answer, CommandReply)
+    status = answer.reply.body
+    assert isinstance(status, SharedReaderQueueStatus)
+    held_count = status.current_message_count + status.current_waiting_message_count
+    return status.additional.held_count(status.total) - held_count
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("is_read", [True, False], ids=["the store is read", "it is not at once"])
+def test_counters_balance_when_acknowledged_samples_come_back(
+    name: str, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their removals could not be stored: they were counted as acknowledged, and will be once more."""
+    trial = Trial(tmp_path)
+    for _ in range(4):
+        trial.write(name)
+    joined = ConsumerJoined(f"P/S/{name}", READER, unacked_threshold=9, reception_enabled=True)
+    first = [each for each in trial.turn([joined]) if isinstance(each, Delivery)]
+    trial.loop.stores.files.room.release()
+
+    def refuse(*_: object) -> None:
+        raise Damaged("disk I/O error")
+
+    for calls in ("fdatasync", "pwrite"):
+        monkeypatch.setattr(os, calls, refusing(errno.EIO, calls=calls, only="QSlog@"))
+    for method in ("append", "compact"):
+        monkeypatch.setattr(sqlite.SqliteStorage, method, refuse)
+    if not is_read:
+        monkeypatch.setattr(Stores, "reopen", refuse)
+    trial.turn([Acknowledgment(f"P/S/{name}", READER, each.identity) for each in first[:3]])
+    assert trial.write(name) is AckResponse.REJECTED
+    monkeypatch.undo()
+    again: list[Delivery] = []
+    until = time.monotonic() + 60
+    while (len(again) < 4 or trial.loop.recovery.is_needed) and time.monotonic() < until:
+        time.sleep(AGAIN_AFTER_NS / 5e9)
+        again += [each for each in trial.turn() if isinstance(each, Delivery)]
+    assert len(again) == 4, "all of them came back"
+    assert balance_of(trial, name) == 0
+    trial.turn([Acknowledgment(f"P/S/{name}", READER, each.identity) for each in again])
+    assert balance_of(trial, name) == 0
     trial.close()
 
 

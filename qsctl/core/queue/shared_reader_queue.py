@@ -75,6 +75,7 @@ class SharedReaderQueue:
         "removal",
         "settings",
         "undeliverables",
+        "unread_count",
         "wakes_at_ns",
     )
 
@@ -100,6 +101,8 @@ class SharedReaderQueue:
         self.dead_letter_line = DeadLetterLine()
         """The queues that wait for room in this one, if it is a dead-letter queue."""
         self.reader_cache = ReaderCache(settings.limits.waiting_count_max)
+        self.unread_count: int | None = None
+        """The number of samples that it held before its store could not be read; None: the store can be read."""
         self._early_reports: dict[Guid, ConsumerAvailability] = {}
         self._dead_letters = dead_letters
         # A dead letter in memory needs its payload in memory: it could not be read later. A replica is sent it, too.

@@ -65,7 +65,7 @@ class AdditionalCounters(msgspec.Struct, frozen=True):
                - acknowledged - expired - failed_delivery - flushed
 
     where `waiting` are the samples outside a full queue. Samples that a restart finds in the store count as restored,
-    not as received.
+    not as received; so do samples that come back because their removal could not be stored.
     """
 
     restored_message_count: int = 0
