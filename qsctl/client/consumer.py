@@ -112,7 +112,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         source_guid: only samples whose related source GUID equals it are received [QS 2.11.3].
         unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; None or
             -1: the queue's own threshold applies [QS 2.10.1].
-        consumer_guid: the consumer's GUID, one that no other live consumer of the queue uses; a random one unless given.
+        consumer_guid: the consumer's GUID, that of no other live consumer of the queue; a random one unless given.
         settings: how to take part in the domain; the loopback by default.
         session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
 

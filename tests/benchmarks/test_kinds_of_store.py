@@ -27,7 +27,15 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inbound, Write, WriteAcknowledgment
+from qsctl.core.messages import (
+    Acknowledgment,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Write,
+    WriteAcknowledgment,
+    one_by_one,
+)
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity, counted_incarnations
@@ -140,7 +148,7 @@ def serve(directory: Path, rate: int, count: int) -> Served:
                 inbox = []
             released = loop.pop_finished()
             now = time.perf_counter() - began
-            for each in (message for group in released for message in group.messages):
+            for each in (message for group in released for message in one_by_one(group.messages)):
                 if isinstance(each, WriteAcknowledgment):
                     latencies.append(now - (each.identity.sequence_number - 1) / rate)
                 elif isinstance(each, Delivery):
@@ -190,7 +198,9 @@ def consume(directory: Path, count: int) -> tuple[float, float, int]:
         while inbox or (loop.next_deadline() or INFINITE_NS) <= time.time_ns():
             sent = loop.turn(inbox).messages
             inbox = [
-                Acknowledgment("P/S/orders", CONSUMER, each.identity) for each in sent if isinstance(each, Delivery)
+                Acknowledgment("P/S/orders", CONSUMER, each.identity)
+                for each in one_by_one(sent)
+                if isinstance(each, Delivery)
             ]
             if loop._record_count >= 500_000:
                 loop.compact()

@@ -21,7 +21,7 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inbound, Write
+from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inbound, Write, one_by_one
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued, RemovalCause, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
@@ -187,7 +187,9 @@ def test_restore_of_a_million_held_and_of_a_million_consumed(
         while inbox or (loop.next_deadline() or INFINITE_NS) <= time.time_ns():
             sent = loop.turn(inbox).messages
             inbox = [
-                Acknowledgment("P/S/orders", CONSUMER, each.identity) for each in sent if isinstance(each, Delivery)
+                Acknowledgment("P/S/orders", CONSUMER, each.identity)
+                for each in one_by_one(sent)
+                if isinstance(each, Delivery)
             ]
     left_count, consumed_elapsed, consumed_cpu = restored(directory)
     assert left_count == 0
