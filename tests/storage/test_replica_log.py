@@ -348,6 +348,28 @@ def test_what_was_durable_survives_a_power_failure(tmp_path: Path, seed: int) ->
     assert found(opened(left))["c"] == StoredStream(StoredHardState(9, ""), 0, [], [])
 
 
+@pytest.mark.parametrize("syncs", range(8))
+def test_power_failure_between_two_compactions_without_a_write_is_no_damage(tmp_path: Path, syncs: int) -> None:
+    """Found by the campaign: the name of the next file was durable before the content of the one that is written to."""
+    for seed in range(6):
+        directory, left = tmp_path / f"before {seed}", tmp_path / f"after {seed}"
+        directory.mkdir()
+        stored = {"g": StoredStream(StoredHardState(), 40, records(50, 2), ())}
+        with Disk(directory) as disk:
+            log = opened(directory)
+            do(log, *log.append("g", 1, records(1, 40), truncates=False))
+            compact(log, stored)
+            disk.fails_after = syncs
+            with contextlib.suppress(PowerFailed):
+                compact(log, stored)
+            kill_log(log._log)
+            disk.leave(left, random.Random(seed))
+        again = opened(left)
+        assert not again.is_damaged, (seed, again.damage)
+        assert found(again) == {"g": StoredStream(StoredHardState(), 40, records(50, 2), [])}
+        again.close()
+
+
 def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path) -> None:
     with Disk(tmp_path) as disk:
         log = opened(tmp_path)

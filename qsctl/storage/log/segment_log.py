@@ -300,7 +300,6 @@ class SegmentLog:
             OSError: an I/O error occurs; the log has what it had.
         """
         self._roll()
-        self.sync(critical=True)  # the name of the second may be durable before the content of the first
         self._roll()
         return self.last_index - 1
 
@@ -421,6 +420,7 @@ class SegmentLog:
 
     def _roll(self) -> None:
         """Begin the next file, then seal the one before: a seal proves that a next file existed."""
+        self.sync(critical=True)  # the name of the next may be durable before the content of this one
         index = self.last_index + 1
         size_before_bytes = self.sizes.get(index - 1, 0)
         header = self._new_header(index)._replace(size_before_bytes=size_before_bytes, has_moves=self._expects_moves)
