@@ -375,7 +375,7 @@ class ServiceEngine:
             queue.unread_count = None if is_read else held_count
             events = self.hosted.outbox.events
             if is_read:
-                # What left the queue and is in its store again was counted when it left, and will be once more.
+                # What left the queue and is in its store again was counted when it left, and will be counted again.
                 came_back_count = len(queue.held) - (held_count - len(refused))
                 if came_back_count > 0:
                     events.append(SamplesRestored(now, name, came_back_count))

@@ -50,10 +50,10 @@ def test_helps_are_whole_phrases() -> None:
 
 
 ORDERS = frozenset({
-    "add", "choose", "compute", "count", "create", "delete", "do", "export", "get", "give", "go", "ignore", "interrupt",
-    "keep", "leave", "let", "list", "load", "log", "make", "overwrite", "print", "put", "read", "receive", "refresh",
-    "refuse", "reject", "remove", "replace", "reset", "run", "select", "send", "serve", "set", "show", "skip", "split",
-    "start", "treat", "turn", "use", "wait", "write",
+    "accept", "add", "choose", "compute", "count", "create", "delete", "do", "export", "get", "give", "go", "ignore",
+    "interrupt", "keep", "leave", "let", "list", "load", "log", "make", "overwrite", "print", "put", "read", "receive",
+    "refresh", "refuse", "reject", "remove", "replace", "reset", "run", "select", "send", "serve", "set", "show",
+    "skip", "split", "start", "treat", "turn", "use", "wait", "write",
 })  # fmt: skip
 """Verbs with which the help of a switch begins. Of those that are nouns, too, `NOUNS` has the helps."""
 
