@@ -93,7 +93,7 @@ def open_connection(
         finally:
             for report in embedded.damage:
                 note(f"Warning: {report}")
-            for warning in embedded.recording_warnings:
+            for warning in embedded.warnings_of_failures:
                 note(f"Warning: {warning}")
 
 

@@ -95,7 +95,7 @@ def test_a_reading_restores_nothing(filled: Path) -> None:
         assert service.application_name == "qsctl"
         assert [each.name for each in service.settings.participants[0].subscribers[0].queues] == ["Orders"]
         assert service.request(READINGS[0], "another*") == []
-        assert not (service.damage or service.warnings or service.recording_warnings)
+        assert not (service.damage or service.warnings or service.warnings_of_failures)
     assert is_at_rest(filled)
 
 

@@ -168,6 +168,9 @@ def test_an_embedded_service_gives_room_back_on_a_full_disk(
     small_disk.fill()
     with open_embedded(state) as service:
         assert embedded_commands.write(service, b"more", start=10) == [AckResponse.REJECTED]
+    assert service.warnings_of_failures == [
+        f"{state}: the disk is nearly full, and queues refuse samples. Free space on it."
+    ]
     with open_embedded(state) as service:
         (first,) = service.receive(embedded_commands.FULL_NAME + "Orders", 1, 0.0)
         service.acknowledge(first, ok=True)

@@ -109,11 +109,11 @@ def test_no_command_fails_for_a_recording(tmp_path: Path) -> None:
     shutil.rmtree(folder)
     with open_embedded(state) as service:
         assert write(service, b"1") == [1]
-        assert "No such file or directory" in service.recording_warnings[0]
+        assert "No such file or directory" in service.warnings_of_failures[0]
         assert state_of(service, GetRecording()).end == RecordingEnd.FAILED
     with open_embedded(state) as service:
         assert receive(service, 1, accepted=True) == 1
-        assert service.recording_warnings == []
+        assert service.warnings_of_failures == []
 
 
 def test_size_ends_it(tmp_path: Path) -> None:

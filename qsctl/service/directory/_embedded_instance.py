@@ -99,6 +99,16 @@ class EmbeddedInstance:
         """The damage that was found; all intact records were restored."""
         return [*self._reported_damage, *self._stores.damage]
 
+    @property
+    def storage_warnings(self) -> list[str]:
+        """Return the reasons why samples that are to be stored are refused now; empty: they are not."""
+        failed = self._stores.failures.error
+        warnings = [] if failed is None else [f"{failed.message}. {failed.remedy}"]
+        if self._stores.is_scarce:
+            place = self._directory.path
+            warnings.append(f"{place}: the disk is nearly full, and queues refuse samples. Free space on it.")
+        return warnings
+
     def request(self, identity: SampleIdentity, command: Command, target: str) -> list[CommandReply]:
         """Execute a command and return its replies; none where the target pattern does not match this service [QS
         5.2].

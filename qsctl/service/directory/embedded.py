@@ -133,10 +133,11 @@ class EmbeddedService:
         return [*self._reported_damage, *(self._restored.damage if self._restored is not None else ())]
 
     @property
-    def recording_warnings(self) -> list[str]:
-        """The reasons why a recording was ended by a failure, in this command."""
-        of_instance = self._restored.recording.warnings if self._restored is not None else ()
-        return [*self._reported_warnings, *of_instance]
+    def warnings_of_failures(self) -> list[str]:
+        """The reasons why a recording was ended, or samples were refused, by a failure in this command."""
+        restored = self._restored
+        found = [] if restored is None else [*restored.recording.warnings, *restored.storage_warnings]
+        return list(dict.fromkeys([*self._reported_warnings, *found]))
 
     def forget_configuration(self) -> None:
         """Let SHUTDOWN delete the stored configuration even if it is PERSISTENT [QS 2.14.1]."""
@@ -213,11 +214,12 @@ class EmbeddedService:
         at_rest, self._at_rest = self._at_rest, None
         try:
             if restored is not None:
+                refusals = restored.storage_warnings
                 try:
                     index = restored.close()
                 finally:
                     self._reported_damage += restored.damage
-                    self._reported_warnings += restored.recording.warnings
+                    self._reported_warnings += [*restored.recording.warnings, *refusals]
                 if index is not None:
                     write_index(self._directory, restored.instance, index)
             elif at_rest is not None:
