@@ -8,7 +8,7 @@ samples that are removed consecutively.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, repeat, zip_longest
 from operator import attrgetter
@@ -187,7 +187,8 @@ _Metadata: TypeAlias = Record | _DeadLetterMetadata | _MovedMetadata | _SentMeta
 _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Metadata).decode
+_decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(_Metadata).decode
+"""Returns a `_Metadata`. Its kinds are distinguished by `_SEVERAL`, which a type checker cannot follow."""
 _decode_head = msgspec.msgpack.Decoder(
     _EnqueuedHead | _SentHead | _DeadLetterHead | _MovedHead | _RemovedHead | _RememberedHead
 ).decode
