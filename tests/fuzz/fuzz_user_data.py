@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from qsctl.core.client.consumer import UNACKED_THRESHOLD_MAX
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.peers.announcements import Announcement
-from qsctl.transport.dds.peers.discovery import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
+from qsctl.transport.dds.peers.discovery import Changes, endpoint_of
 from qsctl.transport.dds.peers.matches import Matches, ReappearedPeers
 
 DICTIONARY = (b"qsctl;", b"role=consumer", b"role=queue", b"guid=", b"source=", b"threshold=", b"subscriber=", b"\x1f")

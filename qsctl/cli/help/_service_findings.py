@@ -54,11 +54,13 @@ def service_findings(service: TargetOptions) -> list[Finding]:
     remedy = "What is whole was restored, and the damage is reported once: look at the disk."
     findings += [Finding("stored state", False, True, text, remedy) for text in look.damage]
     has_consumers = not service.service.startswith(EMBEDDED)  # between commands there is none
-    dead = look.dead_letter_queues
+    dead, outside = look.dead_letter_queues, look.outside
     return findings + [
         finding
         for each in look.statuses
-        for finding in _of_queue(each, dead, has_consumers=has_consumers, is_outside=look.is_outside(each))
+        for finding in _of_queue(
+            each, dead, has_consumers=has_consumers, is_outside=(each.service, each.body.queue_name) in outside
+        )
     ]
 
 

@@ -52,10 +52,11 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
     names = [each.service for each in look.data]
     if len(names) < expected_count:
         troubles.append(f"{len(names)} of {expected_count} services answered")
+    outside = look.outside
     troubles += [
-        f"queue {each.body.queue_name} of service {each.service} has no quorum"
-        for each in look.statuses
-        if each.body.replication is not None and not each.body.replication.has_quorum and not look.is_outside(each)
+        f"queue {each.queue_name} of service {name} has no quorum"
+        for name, each in look.statuses
+        if each.replication is not None and not each.replication.has_quorum and (name, each.queue_name) not in outside
     ]
     dead = look.dead_letter_queues
 

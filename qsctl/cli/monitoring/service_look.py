@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from qsctl.cli.service_options import TargetOptions
     from qsctl.client.administration import FromService
     from qsctl.core.admin.reply import ServiceData
-    from qsctl.core.statistics.status import SharedReaderQueueStatus
+    from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 
 
 class ServiceLook(NamedTuple):
@@ -32,16 +32,22 @@ class ServiceLook(NamedTuple):
         """Return the names of the dead-letter queues."""
         return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
 
-    def is_outside(self, found: FromService[SharedReaderQueueStatus]) -> bool:
-        """Return whether a service is not a member of a replicated queue, by the list of one at which it has a quorum.
+    @property
+    def outside(self) -> set[tuple[str, str]]:
+        """Return the services that are not members of a replicated queue which they report, each with its queue.
 
-        Its own list may be older: it was removed meanwhile, or joins and is to be added.
+        That is by the list of a service at which the queue has a quorum: a service's own list may be older, for it was
+        removed meanwhile, or joins and is to be added.
         """
-        return any(
-            each.replication.has_quorum and not each.replication.has_member(found.service)
-            for _, each in self.statuses
-            if each.queue_name == found.body.queue_name and each.replication is not None
-        )
+        lists: dict[str, list[ReplicationStatus]] = {}
+        for _, each in self.statuses:
+            if each.replication is not None and each.replication.has_quorum:
+                lists.setdefault(each.queue_name, []).append(each.replication)
+        return {
+            (service, each.queue_name)
+            for service, each in self.statuses
+            if any(not members.has_member(service) for members in lists.get(each.queue_name, ()))
+        }
 
 
 def look_at(service: TargetOptions) -> ServiceLook:

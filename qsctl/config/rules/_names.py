@@ -10,6 +10,7 @@ from lxml.etree import _Element
 from qsctl.config.files.document import text_of
 from qsctl.config.rules._place import QueuePlace, ServicePlace
 from qsctl.config.tables.queue import QUEUE_FORMS
+from qsctl.core.queue.hosting import reply_queue_name
 from qsctl.declared.problems import Problem, line_of, problem_at
 
 WIRE_NAME_BYTES_MAX: Final = 255
@@ -93,13 +94,15 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
     """Check that `participant/subscriber/queue` and `topic@subscriber` fit the `string<255>` of types on the wire."""
     queue, subscriber = place.queue, place.subscriber.name
     topics = {"topic_name": queue.topic_name, "reply_topic": queue.reply_topic if queue.reply_type else ""}
-    named = [("", f"{place.participant.name}/{subscriber}/{queue.name}", "participant, subscriber and queue")]
+    container = f"{place.participant.name}/{subscriber}"
+    given = f"{container}/{queue.name}"
+    named = [("", given, given, "participant, subscriber and queue")]
     if queue.reply_type:
-        full_name = f"{place.participant.name}/{subscriber}/{queue.name}Reply"
-        named.append(("reply_type", full_name, "participant, subscriber and implied reply queue"))
-    named += [(step, f"{topic}@{subscriber}", "topic and subscriber") for step, topic in topics.items() if topic]
-    for step, name, what in named:
-        given = name.removesuffix("Reply") if step == "reply_type" else name
+        implied = f"{container}/{reply_queue_name(queue)}"
+        named.append(("reply_type", given, implied, "participant, subscriber and implied reply queue"))
+    of_topics = {step: f"{topic}@{subscriber}" for step, topic in topics.items() if topic}
+    named += [(step, name, name, "topic and subscriber") for step, name in of_topics.items()]
+    for step, given, name, what in named:
         if any(len(part) > WIRE_NAME_BYTES_MAX for part in given.replace("@", "/").split("/")):
             continue  # the schema has reported it
         size_bytes = len(name.encode("utf-8", "replace"))

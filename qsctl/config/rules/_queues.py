@@ -8,6 +8,7 @@ from lxml.etree import _Element
 
 from qsctl.config.files.document import text_of
 from qsctl.config.rules._place import QueuePlace
+from qsctl.core.queue.hosting import reply_queue_name
 from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
 from qsctl.declared.problems import Problem, did_you_mean, problem_at
 
@@ -78,7 +79,7 @@ def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
         if other.name == queue.name and other is not queue:
             continue  # it is being created again
         implied_too = other is not queue and other.reply_type and other.reply_topic == queue.reply_topic
-        if other.name == f"{queue.name}Reply" and other.topic_name != queue.reply_topic:
+        if other.name == reply_queue_name(queue) and other.topic_name != queue.reply_topic:
             yield place.error(
                 "reply_type",
                 "the name of the implied reply queue is another queue's",

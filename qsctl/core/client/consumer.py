@@ -23,8 +23,8 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 UNLIMITED_THRESHOLD = -1
 
-_THRESHOLD_MAX: Final = 2**31 - 1
-"""Maximum of `unacked_threshold` in `ConsumerAvailability_t`."""
+UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
+"""Maximum of `unacked_threshold` in `ConsumerAvailability_t`, and of what a consumer announces."""
 
 ANSWERED_TWINS_MAX: Final = 10_000
 """Maximum number of answered samples whose twins are remembered, for programs that never answer the twins."""
@@ -188,11 +188,7 @@ class QueueReader(Generic[Key, Sample]):
         Raises:
             UsageError: the threshold is out of range.
         """
-        if not UNLIMITED_THRESHOLD <= unacked_threshold <= _THRESHOLD_MAX:
-            raise UsageError(
-                f"an unacknowledged threshold of {unacked_threshold} means nothing",
-                remedy=f"Give -1, or a number from 0 to {_THRESHOLD_MAX}.",
-            )
+        require_threshold(unacked_threshold)
         return ConsumerAvailability(self.queue, self.consumer_guid, reception_enabled, unacked_threshold)
 
     def pop_answers(self) -> list[SampleAnswers[Key]]:
@@ -227,6 +223,19 @@ class QueueReader(Generic[Key, Sample]):
         if count > 1:
             self._answered_twins[key] = count - 1
         return count > 0
+
+
+def require_threshold(unacked_threshold: int) -> None:
+    """Raise an error for a threshold that no service reads.
+
+    Raises:
+        UsageError: the threshold is out of range.
+    """
+    if not UNLIMITED_THRESHOLD <= unacked_threshold <= UNACKED_THRESHOLD_MAX:
+        raise UsageError(
+            f"an unacknowledged threshold of {unacked_threshold} means nothing",
+            remedy=f"Give -1, or a number from 0 to {UNACKED_THRESHOLD_MAX}.",
+        )
 
 
 def acknowledgments_of(reader: QueueReader[SampleIdentity, Any]) -> list[Acknowledgment]:

@@ -64,6 +64,11 @@ def tied_queues(
             yield queue, by_topic[replies]
 
 
+def reply_queue_name(settings: SharedReaderQueueSettings) -> str:
+    """Return the name of the implicit reply queue of a queue with a `reply_type`."""
+    return f"{settings.name}Reply"
+
+
 def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
     """Return the settings of the implicit reply queue of a queue with a `reply_type` [QS 2.11, Table 3.14].
 
@@ -71,7 +76,7 @@ def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQue
     """
     return replace(
         settings,
-        name=f"{settings.name}Reply",
+        name=reply_queue_name(settings),
         topic_name=reply_topic(settings),
         type_name=settings.reply_type,
         reply_type="",

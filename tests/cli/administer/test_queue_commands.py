@@ -276,7 +276,7 @@ def test_undeliverable_samples_go_to_the_dead_letters(qsctl: Shell) -> None:
     ],
 )
 def test_options_are_judged_as_files_are(qsctl: Shell, words: Sequence[str], message: str) -> None:
-    """What `qsctl serve` refuses in a file would make the configuration of the service unreadable."""
+    """The configuration of the service would be unreadable with a queue that `qsctl serve` refuses in a file."""
     refused = qsctl("create-queue", *words)
     assert refused.status == ExitStatus.NO
     assert message in refused.err

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 THEMES = ("light", "dark")
 WIDTHS = (390, 1280)
-"""Those of a telephone and of a desk, in pixels."""
+"""Widths of the window of a telephone and of a desktop computer, in pixels."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 

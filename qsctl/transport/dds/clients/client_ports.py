@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cyclonedds.sub import DataReader, Subscriber
 
-from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Arrivals, QueueEnd, SampleAnswers
+from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Arrivals, QueueEnd, SampleAnswers, require_threshold
 from qsctl.core.client.producer import OutgoingRun, QueueAnswers
 from qsctl.core.client.unanswered import Unanswered
 from qsctl.core.messages import AckResponse, ConsumerAvailability, Write, WriteAcknowledgment
@@ -23,7 +23,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.channels import FrameWriter, Handshake
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.peers.discovery import UNACKED_THRESHOLD_MAX, Changes, RemoteEndpoint
+from qsctl.transport.dds.peers.discovery import Changes, RemoteEndpoint
 from qsctl.transport.dds.peers.matches import DeletedByCommand, Matches, QueueAppeared, QueueVanished, ReappearedPeers
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
@@ -249,7 +249,9 @@ class ConsumerPort:
         unacked_threshold: int | None = None,
     ) -> None:
         assert participant.entity is not None
-        threshold = _announced_threshold(unacked_threshold)
+        has_threshold = unacked_threshold is not None and unacked_threshold != UNLIMITED_THRESHOLD
+        if unacked_threshold is not None:
+            require_threshold(unacked_threshold)
         self.guid = guid
         self.queue = consumer_topic(topic_name, subscriber)
         self._matches = Matches()
@@ -272,8 +274,8 @@ class ConsumerPort:
         traits = {"role": "consumer", "guid": guid.hex()}
         if source_guid != NIL_GUID:
             traits["source"] = source_guid.hex()
-        if threshold is not None:
-            traits["threshold"] = str(threshold)
+        if has_threshold:
+            traits["threshold"] = str(unacked_threshold)
         self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
         self._participant = participant
         self._qos = reader_qos(traits=traits, subscriber=subscriber)
@@ -409,19 +411,3 @@ def require_size(size_bytes: int) -> None:
             f"a sample of {size_bytes} octets is too large",
             remedy=f"The service accepts at most {SAMPLE_SIZE_BYTES_MAX}; send the data in parts.",
         )
-
-
-def _announced_threshold(unacked_threshold: int | None) -> int | None:
-    """Return the threshold that a consumer's reader announces; None: it has no bound of its own, as with -1.
-
-    Raises:
-        UsageError: no service would read such a number, and the consumer would get nothing.
-    """
-    if unacked_threshold is None or unacked_threshold == UNLIMITED_THRESHOLD:
-        return None
-    if not 0 <= unacked_threshold <= UNACKED_THRESHOLD_MAX:
-        raise UsageError(
-            f"an unacknowledged threshold of {unacked_threshold} means nothing",
-            remedy=f"Give -1, or a number from 0 to {UNACKED_THRESHOLD_MAX}.",
-        )
-    return unacked_threshold

@@ -17,6 +17,7 @@ from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, B
 from cyclonedds.core import InstanceState, ReadCondition
 from cyclonedds.qos import Policy
 
+from qsctl.core.client.consumer import UNACKED_THRESHOLD_MAX
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, decimal_from_text, guid_from_hex
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -30,9 +31,6 @@ from qsctl.transport.dds.peers.announcements import (
 )
 from qsctl.transport.dds.serving.loop_time import TimeShare
 from qsctl.transport.dds.wire.raw import close_entity
-
-UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
-"""Maximum of `unacked_threshold` in `ConsumerAvailability_t`."""
 
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
 """The `service` field of a queuing service's endpoints [QS 2.13]."""
